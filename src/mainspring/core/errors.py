@@ -1,25 +1,25 @@
 """Everything that Mainspring can raise, drawn as one tree.
 
-    MainspringError
-    ├── CallerError                  the caller's request cannot be done as it was put
-    │   ├── InvalidInput             422  a field is wrong: names the field and the cure
-    │   ├── TooLarge                 413  a payload, body or batch over its bound
-    │   ├── NotFound                 404
-    │   ├── Conflict                 409  the state forbids it
-    │   │   └── KeyTaken             409  another live job has this key
-    │   ├── StaleVersion             412  If-Match names an older version
-    │   ├── NotAllowed               403
-    │   └── BacklogFull              429  too much is queued already
-    ├── WorldError                   something outside is not as it should be; it may pass
-    │   ├── StoreUnavailable         503  cannot be reached; try again
-    │   ├── StoreRefuses             503  read-only or full
-    │   ├── SchemaError              the store's schema does not fit this program
-    │   └── ResultTimeout            `result()` waited long enough
-    ├── RunFailed                    raised by `result()`: the run ended without a result
-    └── Wish                         raised by a handler: the outcome it wants
-        ├── RetryLater               again after this time; spends no attempt
-        ├── Discard                  end as failed, no retry
-        └── Cancel                   end as cancelled
+MainspringError
+├── CallerError                  the caller's request cannot be done as it was put
+│   ├── InvalidInput             422  a field is wrong: names the field and the cure
+│   ├── TooLarge                 413  a payload, body or batch over its bound
+│   ├── NotFound                 404
+│   ├── Conflict                 409  the state forbids it
+│   │   └── KeyTaken             409  another live job has this key
+│   ├── StaleVersion             412  If-Match names an older version
+│   ├── NotAllowed               403
+│   └── BacklogFull              429  too much is queued already
+├── WorldError                   something outside is not as it should be; it may pass
+│   ├── StoreUnavailable         503  cannot be reached; try again
+│   ├── StoreRefuses             503  read-only or full
+│   ├── SchemaError              the store's schema does not fit this program
+│   └── ResultTimeout            `result()` waited long enough
+├── RunFailed                    raised by `result()`: the run ended without a result
+└── Wish                         raised by a handler: the outcome it wants
+    ├── RetryLater               again after this time; spends no attempt
+    ├── Discard                  end as failed, no retry
+    └── Cancel                   end as cancelled
 """
 
 from __future__ import annotations
