@@ -1,0 +1,155 @@
+"""Which days and which times of day a cron expression names, in a calendar without zones.
+
+Days are numbered from 1970-01-01. A month's matching days are one bit mask, found once for each
+of the 28 shapes that a month can have; the times of a day are one bit mask as well, a bit for each
+minute (or second). So both directions are a few shifts, however dense or rare the schedule is.
+"""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from datetime import date
+from uuid import UUID
+
+from mainspring.core.cron_parse import CronFields, parse_cron
+from mainspring.core.errors import InvalidInput
+
+EPOCH_ORDINAL = 719_163
+GIVE_UP_YEARS = 41
+"""No weekday falls on a 29 February more rarely than every 40 years."""
+
+_LAST_DAY = date(9998, 12, 31).toordinal() - EPOCH_ORDINAL
+_FIRST_DAY = date(2, 1, 1).toordinal() - EPOCH_ORDINAL
+_ALL_MONTHS = tuple(range(1, 13))
+_ALL_WEEKDAYS = tuple(range(7))
+_ALL_DAYS = tuple(range(1, 32))
+
+
+class Cron:
+    """One expression, ready to be asked."""
+
+    __slots__ = ("_every_day", "_months", "_shapes", "elapsed", "fields", "times", "unit")
+
+    def __init__(self, fields: CronFields) -> None:
+        self.fields = fields
+        self.elapsed = fields.elapsed
+        self.unit = 60 if fields.seconds == (0,) else 1
+        self.times = _times_of_day(fields, self.unit)
+        self._months = frozenset(fields.months)
+        self._shapes: dict[tuple[int, int], int] = {}
+        self._every_day = (
+            fields.months == _ALL_MONTHS
+            and fields.both_days
+            and fields.days == _ALL_DAYS
+            and fields.weekdays == _ALL_WEEKDAYS
+        )
+
+    def has_day(self, day: int) -> bool:
+        if self._every_day:
+            return True
+        moment = date.fromordinal(day + EPOCH_ORDINAL)
+        if moment.month not in self._months:
+            return False
+        return bool(self._mask(moment.year, moment.month) >> moment.day & 1)
+
+    def day_from(self, day: int) -> int | None:
+        """The first matching day that is not before this one."""
+        if self._every_day or not _FIRST_DAY <= day <= _LAST_DAY:
+            return day if _FIRST_DAY <= day <= _LAST_DAY else None
+        start = date.fromordinal(day + EPOCH_ORDINAL)
+        year, month, low = start.year, start.month, start.day
+        while year <= start.year + GIVE_UP_YEARS and year < 9999:
+            if month in self._months:
+                mask = self._mask(year, month) >> low << low
+                if mask:
+                    return date(year, month, (mask & -mask).bit_length() - 1).toordinal() - EPOCH_ORDINAL
+            year, month, low = (year, month + 1, 0) if month < 12 else (year + 1, 1, 0)
+        return None
+
+    def day_until(self, day: int) -> int | None:
+        """The last matching day that is not after this one."""
+        if self._every_day or not _FIRST_DAY <= day <= _LAST_DAY:
+            return day if _FIRST_DAY <= day <= _LAST_DAY else None
+        start = date.fromordinal(day + EPOCH_ORDINAL)
+        year, month, high = start.year, start.month, start.day
+        while year >= start.year - GIVE_UP_YEARS and year > 1:
+            if month in self._months:
+                mask = self._mask(year, month) & ((2 << high) - 1)
+                if mask:
+                    return date(year, month, mask.bit_length() - 1).toordinal() - EPOCH_ORDINAL
+            year, month, high = (year, month - 1, 31) if month > 1 else (year - 1, 12, 31)
+        return None
+
+    def _mask(self, year: int, month: int) -> int:
+        shape = monthrange(year, month)
+        mask = self._shapes.get(shape)
+        if mask is None:
+            mask = self._shapes[shape] = _days_of_month(self.fields, (shape[0] + 1) % 7, shape[1])
+        return mask
+
+
+def read_cron(
+    expression: object, *, dialect: str | None = None, job_id: UUID | None = None, pointer: str = "/cron"
+) -> Cron:
+    """The expression, parsed; refused if it is malformed or never fires."""
+    if not isinstance(expression, str):
+        raise InvalidInput.at(pointer, 'must be a cron expression as text, such as "0 9 * * mon-fri"')
+    cron = Cron(parse_cron(expression, dialect=dialect, job_id=job_id, pointer=pointer))
+    if cron.day_from(0) is None:
+        raise InvalidInput.at(pointer, _never(cron.fields))
+    return cron
+
+
+def _never(fields: CronFields) -> str:
+    day, month = fields.words[-3], fields.words[-2]
+    return (
+        f"never fires: day-of-month {day!r} does not occur in month {month!r}"
+        f"{' on such a weekday' if fields.words[-1] != '*' else ''}; did you mean 'L', the last day of the month?"
+    )
+
+
+def _times_of_day(fields: CronFields, unit: int) -> int:
+    """A bit for each minute (unit 60) or second (unit 1) of the day."""
+    if unit == 60:
+        hour_mask, per_hour = sum(1 << minute for minute in fields.minutes), 60
+    else:
+        minute_mask = sum(1 << second for second in fields.seconds)
+        hour_mask, per_hour = sum(minute_mask << 60 * minute for minute in fields.minutes), 3600
+    return sum(hour_mask << per_hour * hour for hour in fields.hours)
+
+
+def _days_of_month(fields: CronFields, first: int, length: int) -> int:
+    """A bit for each matching day of a month that begins on weekday `first` (Sunday is 0)."""
+    by_date = _by_date(fields, first, length)
+    by_weekday = _by_weekday(fields, first, length)
+    return by_date & by_weekday if fields.both_days else by_date | by_weekday
+
+
+def _by_date(fields: CronFields, first: int, length: int) -> int:
+    days = {day for day in fields.days if day <= length}
+    days |= {length - before for before in fields.days_before_last if before < length}
+    days |= {_nearest_workday(day, first, length) for day in fields.days_near if day <= length}
+    if fields.last_weekday:
+        days.add(_nearest_workday(length, first, length))
+    return sum(1 << day for day in days)
+
+
+def _nearest_workday(day: int, first: int, length: int) -> int:
+    """Monday to Friday nearest to this day, within the month."""
+    weekday = (first + day - 1) % 7
+    if weekday == 6:
+        return day - 1 if day > 1 else day + 2
+    if weekday == 0:
+        return day + 1 if day < length else day - 2
+    return day
+
+
+def _by_weekday(fields: CronFields, first: int, length: int) -> int:
+    days = {day for day in range(1, length + 1) if (first + day - 1) % 7 in fields.weekdays}
+    for weekday, nth in fields.weekdays_nth:
+        day = 1 + (weekday - first) % 7 + 7 * (nth - 1)
+        if day <= length:
+            days.add(day)
+    for weekday in fields.weekdays_last:
+        days.add(length - (first + length - 1 - weekday) % 7)
+    return sum(1 << day for day in days)

@@ -1,0 +1,250 @@
+"""From days and times of day to instants: what a wall-clock schedule means in a zone.
+
+One UTC day is one window: bit masks, a bit for each minute or second of it, say where the schedule
+fires, where it would have but for a gap, and where a clock change had its hand in it. Everything
+else (next, previous, how many) reads those masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from mainspring.core.zone import Change, Zone
+
+DAY_SECONDS = 86_400
+_GIVE_UP_DAYS = 41 * 366
+
+
+class Pattern(Protocol):
+    """Days and times of day without a zone; days are numbered from 1970-01-01."""
+
+    @property
+    def unit(self) -> int: ...
+    @property
+    def times(self) -> int: ...
+    @property
+    def elapsed(self) -> bool: ...
+    def has_day(self, day: int) -> bool: ...
+    def day_from(self, day: int) -> int | None: ...
+    def day_until(self, day: int) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dst:
+    """What becomes of a wall time that a clock change leaves out or repeats."""
+
+    gap: str = "after"
+    fold: str = "first"
+
+
+class Window(NamedTuple):
+    """One UTC day: a bit for each unit (1 or 60 seconds) from its start."""
+
+    unit: int
+    fires: int
+    ghosts: int = 0
+    """Would fire, had the wall time existed (gap: skip)."""
+    gap: int = 0
+    fold: int = 0
+
+
+class Instance(NamedTuple):
+    """One instant (UTC seconds) found in a window."""
+
+    second: int
+    fires: bool
+    gap: bool
+    fold: bool
+
+
+class Timeline:
+    """The union of patterns in one zone under one policy."""
+
+    __slots__ = ("dst", "patterns", "zone")
+
+    def __init__(self, patterns: Sequence[Pattern], zone: Zone, dst: Dst) -> None:
+        self.patterns = tuple(patterns)
+        self.zone = zone
+        self.dst = dst
+
+    def after(self, second: int) -> Instance | None:
+        """The first instant later than this second."""
+        day, within = divmod(second + 1, DAY_SECONDS)
+        last = day + _GIVE_UP_DAYS
+        while day <= last:
+            window = self.window(day)
+            found = (window.fires | window.ghosts) >> -(-within // window.unit)
+            if found:
+                return _instance(window, day, -(-within // window.unit) + (found & -found).bit_length() - 1)
+            following = self._window_from(day + 1)
+            if following is None:
+                return None
+            day, within = following, 0
+        return None
+
+    def before(self, second: int) -> Instance | None:
+        """The last instant earlier than this second."""
+        day, within = divmod(second - 1, DAY_SECONDS)
+        last = day - _GIVE_UP_DAYS
+        while day >= last:
+            window = self.window(day)
+            found = (window.fires | window.ghosts) & ((2 << within // window.unit) - 1)
+            if found:
+                return _instance(window, day, found.bit_length() - 1)
+            preceding = self._window_until(day - 1)
+            if preceding is None:
+                return None
+            day, within = preceding, DAY_SECONDS - 1
+        return None
+
+    def instances(self, start: int, end: int) -> Iterator[Instance]:
+        """All instants from `start` up to `end`, which is not included."""
+        found = self.after(start - 1)
+        while found is not None and found.second < end:
+            yield found
+            found = self.after(found.second)
+
+    def count(self, start: int, end: int) -> tuple[int, int]:
+        """How many instants fire, and how many are left out by a gap, from `start` up to `end`."""
+        fires = ghosts = 0
+        day: int | None = start // DAY_SECONDS
+        while day is not None and day * DAY_SECONDS < end:
+            window = self.window(day)
+            low = max(0, -(-(start - day * DAY_SECONDS) // window.unit))
+            high = min(DAY_SECONDS // window.unit, -(-(end - day * DAY_SECONDS) // window.unit))
+            mask = ((1 << max(0, high - low)) - 1) << low
+            fires += (window.fires & mask).bit_count()
+            ghosts += (window.ghosts & mask).bit_count()
+            day = self._window_from(day + 1)
+        return fires, ghosts
+
+    def window(self, day: int) -> Window:
+        start = day * DAY_SECONDS
+        changes = self.zone.changes(start, start + DAY_SECONDS)
+        offset = self.zone.offset(start)
+        windows = [_window(pattern, day, changes, offset, self.dst) for pattern in self.patterns]
+        return windows[0] if len(windows) == 1 else _union(windows)
+
+    def _window_from(self, day: int) -> int | None:
+        """The first window, not before this one, that can hold anything: local days lie up to two days off."""
+        days = [found for pattern in self.patterns if (found := pattern.day_from(day - 2)) is not None]
+        return max(day, min(days) - 2) if days else None
+
+    def _window_until(self, day: int) -> int | None:
+        days = [found for pattern in self.patterns if (found := pattern.day_until(day + 2)) is not None]
+        return min(day, max(days) + 2) if days else None
+
+
+def _instance(window: Window, day: int, bit: int) -> Instance:
+    fires, gap, fold = (bool(mask >> bit & 1) for mask in (window.fires, window.gap, window.fold))
+    return Instance(day * DAY_SECONDS + bit * window.unit, fires, gap, fold)
+
+
+def _union(windows: Sequence[Window]) -> Window:
+    unit = min(window.unit for window in windows)
+    fires = ghosts = gap = fold = 0
+    for each in windows:
+        window = each if each.unit == unit else Window(unit, *(_spread_out(mask) for mask in each[1:]))
+        fires |= window.fires
+        ghosts |= window.ghosts
+        gap |= window.gap
+        fold |= window.fold
+    return Window(unit, fires, ghosts & ~fires, gap, fold)
+
+
+def _spread_out(mask: int) -> int:
+    """A mask of minutes as a mask of seconds."""
+    spread = 0
+    while mask:
+        low = mask & -mask
+        spread |= 1 << 60 * (low.bit_length() - 1)
+        mask ^= low
+    return spread
+
+
+def _window(pattern: Pattern, day: int, changes: Sequence[Change], offset: int, dst: Dst) -> Window:
+    unit = pattern.unit
+    start = day * DAY_SECONDS
+    if not changes and offset % unit == 0:
+        return Window(unit, _walls(pattern, start + offset, DAY_SECONDS, unit))
+    if any(part % unit for change in changes for part in change) or offset % unit:
+        unit = 1
+    return _Changing(pattern, start, changes, dst, unit).window(offset)
+
+
+def _walls(pattern: Pattern, wall: int, length: int, unit: int) -> int:
+    """A bit for each unit of local time from `wall` on that the pattern names."""
+    times = pattern.times if pattern.unit == unit else _spread_out(pattern.times)
+    day, within = divmod(wall, DAY_SECONDS)
+    bits, position = 0, -(within // unit)
+    while position * unit < length:
+        if pattern.has_day(day):
+            bits |= times >> -position if position < 0 else times << position
+        day, position = day + 1, position + DAY_SECONDS // unit
+    return bits & ((1 << length // unit) - 1)
+
+
+class _Changing:
+    """A window with a clock change in or near it, put together from its stretches of one offset."""
+
+    def __init__(self, pattern: Pattern, start: int, changes: Sequence[Change], dst: Dst, unit: int) -> None:
+        self.pattern = pattern
+        self.start = start
+        self.changes = changes
+        self.dst = dst
+        self.unit = unit
+
+    def window(self, offset: int) -> Window:
+        fires = fold = gap = ghosts = 0
+        for low, high, shift in self._stretches(offset):
+            fires |= self._at(low, self._local(low + shift, high - low))
+        for change in self.changes:
+            if change.jump < 0:
+                fires, repeated = self._fold(fires, change)
+                fold |= repeated
+            elif not self.pattern.elapsed:
+                moved = self._gap(change)
+                gap |= moved
+                if self.dst.gap == "skip":
+                    ghosts |= moved
+                else:
+                    fires |= moved
+        return Window(self.unit, fires, ghosts & ~fires, gap, fold & fires)
+
+    def _stretches(self, offset: int) -> Iterator[tuple[int, int, int]]:
+        low, end = self.start, self.start + DAY_SECONDS
+        for change in self.changes:
+            if low < change.at < end:
+                yield low, change.at, offset
+                low, offset = change.at, change.after
+        yield low, end, offset
+
+    def _fold(self, fires: int, change: Change) -> tuple[int, int]:
+        """What is left of the instants at a fold, and which of them are ambiguous."""
+        first = self._at(change.at + change.jump, (1 << -change.jump // self.unit) - 1)
+        second = self._at(change.at, (1 << -change.jump // self.unit) - 1)
+        if not self.pattern.elapsed and self.dst.fold == "first":
+            fires &= ~second
+        elif not self.pattern.elapsed and self.dst.fold == "second":
+            fires &= ~first
+        return fires, first | second
+
+    def _gap(self, change: Change) -> int:
+        """Where the wall times that do not exist fire instead, or would."""
+        missing = self._local(change.at + change.before, change.jump)
+        if not missing:
+            return 0
+        if self.dst.gap == "before":
+            return self._at(change.at - change.jump, missing)
+        return self._at(change.at, 1)
+
+    def _local(self, wall: int, length: int) -> int:
+        return _walls(self.pattern, wall, length, self.unit)
+
+    def _at(self, second: int, bits: int) -> int:
+        """The bits placed at this instant, as far as they lie within the window."""
+        position = (second - self.start) // self.unit
+        placed = bits << position if position >= 0 else bits >> -position
+        return placed & ((1 << DAY_SECONDS // self.unit) - 1)

@@ -1,0 +1,151 @@
+"""The fields of a job that say when, read into a `Schedule`; everything wrong is said at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+from uuid import UUID
+
+from mainspring.core.cron import Cron, read_cron
+from mainspring.core.cron_parse import DIALECTS
+from mainspring.core.errors import InvalidInput, Problem
+from mainspring.core.instants import Dst, Timeline
+from mainspring.core.model import Duration, Instant
+from mainspring.core.occurrences import Occurrence, Schedule, between, next_after, previous_before
+from mainspring.core.times import read_duration, read_instant
+from mainspring.core.zone import UTC, read_zone
+
+__all__ = ["Occurrence", "Schedule", "between", "next_after", "previous_before", "read_schedule", "refuse_if_over"]
+
+WHEN = ("at", "delay", "cron", "every", "rrule")
+GAPS = ("after", "skip", "before")
+FOLDS = ("first", "second", "both")
+MOST_EXPRESSIONS = 32
+SHORTEST_INTERVAL: Duration = 10_000
+
+_Read = TypeVar("_Read")
+
+
+def read_schedule(document: Mapping[str, object], *, job_id: UUID | None = None) -> Schedule:
+    """The schedule that these fields describe; refused with a pointer to each field that is wrong."""
+    return _Reader(document, job_id).read()
+
+
+class _Reader:
+    def __init__(self, document: Mapping[str, object], job_id: UUID | None) -> None:
+        self.document = document
+        self.job_id = job_id
+        self.problems: list[Problem] = []
+
+    def read(self) -> Schedule:
+        named = [name for name in WHEN if self.document.get(name) is not None]
+        if len(named) > 1:
+            self._wrong(f"/{named[1]}", f"at most one of {', '.join(WHEN)} says when; found {' and '.join(named)}")
+        kind = named[0] if named else "now"
+        schedule = self._schedule(kind)
+        if self.problems:
+            raise InvalidInput(self.problems)
+        self._refuse_empty(schedule)
+        return schedule
+
+    def _schedule(self, kind: str) -> Schedule:
+        zone = self._field("timezone", read_zone, UTC)
+        crons = self._crons() if self.document.get("cron") is not None else ()
+        timeline = Timeline(crons, zone, self._dst()) if crons else None
+        return Schedule(
+            kind=kind,
+            zone=zone,
+            at=self._field("at", read_instant, None),
+            delay=self._field("delay", read_duration, None),
+            every=self._field("every", _read_interval, None),
+            crons=crons,
+            timeline=timeline,
+            start_at=self._field("start_at", read_instant, None),
+            end_at=self._field("end_at", read_instant, None),
+            jitter=self._field("jitter", read_duration, 0),
+            spread=self._field("spread", read_duration, 0),
+            job_id=self.job_id,
+        )
+
+    def _field(self, name: str, read: Callable[[object, str], _Read], default: _Read) -> _Read:
+        value = self.document.get(name)
+        if value is None:
+            return default
+        try:
+            return read(value, f"/{name}")
+        except InvalidInput as error:
+            self.problems += error.problems
+            return default
+
+    def _crons(self) -> tuple[Cron, ...]:
+        dialect = self._choice("dialect", self.document.get("dialect"), DIALECTS)
+        value = self.document.get("cron")
+        if not isinstance(value, list | tuple):
+            return self._cron(value, dialect, "/cron")
+        if not value:
+            self._wrong("/cron", "is an empty list, so it never fires; write at least one expression")
+        if len(value) > MOST_EXPRESSIONS:
+            self._wrong("/cron", f"has {len(value)} expressions; at most {MOST_EXPRESSIONS} make one schedule")
+            return ()
+        found: tuple[Cron, ...] = ()
+        for index, expression in enumerate(value):
+            found += self._cron(expression, dialect, f"/cron/{index}")
+        return found
+
+    def _cron(self, expression: object, dialect: str | None, pointer: str) -> tuple[Cron, ...]:
+        try:
+            return (read_cron(expression, dialect=dialect, job_id=self.job_id, pointer=pointer),)
+        except InvalidInput as error:
+            self.problems += error.problems
+            return ()
+
+    def _dst(self) -> Dst:
+        value = self.document.get("dst")
+        if value is None:
+            return Dst()
+        if not isinstance(value, Mapping):
+            self._wrong("/dst", 'must be an object, such as {"gap": "after", "fold": "first"}')
+            return Dst()
+        for name in value:
+            if name not in ("gap", "fold"):
+                self._wrong(f"/dst/{name}", "is unknown; dst has gap and fold")
+        gap = self._choice("dst/gap", value.get("gap"), GAPS)
+        fold = self._choice("dst/fold", value.get("fold"), FOLDS)
+        return Dst(gap or "after", fold or "first")
+
+    def _choice(self, name: str, value: object, known: tuple[str, ...]) -> str | None:
+        if value is None or (isinstance(value, str) and value in known):
+            return value
+        self._wrong(f"/{name}", f"is unknown; write one of {', '.join(known)}")
+        return None
+
+    def _refuse_empty(self, schedule: Schedule) -> None:
+        """Bounds that leave nothing, as far as they can be seen without knowing the time."""
+        if not schedule.recurring:
+            return
+        start, end = schedule.start_at, schedule.end_at
+        if start is not None and end is not None and end <= start:
+            raise InvalidInput.at("/end_at", "is not after start_at, so the schedule never fires")
+        if start is not None and next_after(schedule, start - 1, anchor=start) is None:
+            raise InvalidInput.at(
+                "/end_at" if end is not None else f"/{schedule.kind}", "leaves no occurrence: the schedule never fires"
+            )
+
+    def _wrong(self, pointer: str, detail: str) -> None:
+        self.problems.append(Problem(pointer, detail))
+
+
+def refuse_if_over(schedule: Schedule, now: Instant) -> None:
+    """Refuses a recurring schedule that has no occurrence left after now."""
+    if schedule.recurring and next_after(schedule, now, anchor=now) is None:
+        raise InvalidInput.at(
+            "/end_at" if schedule.end_at is not None else f"/{schedule.kind}",
+            "never fires: no occurrence is left after now",
+        )
+
+
+def _read_interval(value: object, pointer: str) -> Duration:
+    interval = read_duration(value, pointer)
+    if interval < SHORTEST_INTERVAL:
+        raise InvalidInput.at(pointer, "is too short for an interval; the shortest is 10ms")
+    return interval
