@@ -6,7 +6,7 @@ WORKLOAD ?= flood
 PYTEST_ARGS ?=
 BIN := .venv/bin
 
-.PHONY: help setup setup-runtime run servers browser test check bench simulate faults lock format
+.PHONY: help setup setup-runtime run servers browser test check bench simulate faults docs lock format
 
 help:
 	@echo "make run        start everything on SQLite with sample tasks and print the address"
@@ -15,6 +15,7 @@ help:
 	@echo "make simulate   simulated clusters with faults; SEEDS=1000 for more"
 	@echo "make faults     real processes and servers, killed and stopped"
 	@echo "make bench      throughput and latency; WORKLOAD=flood|producer|pickup"
+	@echo "make docs       the parts of docs/ that are drawn from the code"
 	@echo "make setup      only the environment in .venv;  make servers: only the test servers"
 
 setup:
@@ -50,6 +51,10 @@ simulate: setup
 
 faults: servers
 	$(BIN)/python -m pytest -q tests/faults $(PYTEST_ARGS)
+
+# The parts of docs/ that are drawn from the code.
+docs: setup
+	$(BIN)/python tools/generate_docs.py
 
 format: setup
 	$(BIN)/ruff format .
