@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 from mainspring.core.zone import Change, Zone
 
 DAY_SECONDS = 86_400
-_GIVE_UP_DAYS = 41 * 366
+_GIVE_UP_WINDOWS = 600
+"""More than 41 years of a yearly schedule, and longer than a year of days off."""
 
 
 class Pattern(Protocol):
@@ -48,6 +50,25 @@ class Window(NamedTuple):
     """Would fire, had the wall time existed (gap: skip)."""
     gap: int = 0
     fold: int = 0
+    closed: int = 0
+    """Would fire, but the calendar says it is a day off."""
+    moved: int = 0
+
+    def mask(self, kind: Kind) -> int:
+        if kind is Kind.ANY:
+            return self.fires | self.ghosts | self.closed
+        if kind is Kind.FIRES:
+            return self.fires
+        return self.ghosts if kind is Kind.GAP else self.closed
+
+
+class Kind(Enum):
+    """Which instants are asked for."""
+
+    ANY = "any"
+    FIRES = "fires"
+    GAP = "dst_gap"
+    CLOSED = "calendar"
 
 
 class Instance(NamedTuple):
@@ -55,42 +76,61 @@ class Instance(NamedTuple):
 
     second: int
     fires: bool
-    gap: bool
-    fold: bool
+    marks: tuple[str, ...]
+
+
+class Counts(NamedTuple):
+    """How many instants fire, are left out by a gap, and fall on a day off."""
+
+    fires: int = 0
+    gap: int = 0
+    closed: int = 0
 
 
 class Timeline:
-    """The union of patterns in one zone under one policy."""
+    """The union of patterns in one zone under one policy.
 
-    __slots__ = ("dst", "patterns", "zone")
+    `closed` and `moved` are the parts of the patterns that a calendar took away or brought.
+    """
 
-    def __init__(self, patterns: Sequence[Pattern], zone: Zone, dst: Dst) -> None:
+    __slots__ = ("closed", "dst", "moved", "patterns", "zone")
+
+    def __init__(
+        self,
+        patterns: Sequence[Pattern],
+        zone: Zone,
+        dst: Dst,
+        *,
+        closed: Sequence[Pattern] = (),
+        moved: Sequence[Pattern] = (),
+    ) -> None:
         self.patterns = tuple(patterns)
         self.zone = zone
         self.dst = dst
+        self.closed = tuple(closed)
+        self.moved = tuple(moved)
 
-    def after(self, second: int) -> Instance | None:
+    def after(self, second: int, kind: Kind = Kind.ANY) -> Instance | None:
         """The first instant later than this second."""
         day, within = divmod(second + 1, DAY_SECONDS)
-        last = day + _GIVE_UP_DAYS
-        while day <= last:
+        for _ in range(_GIVE_UP_WINDOWS):
             window = self.window(day)
-            found = (window.fires | window.ghosts) >> -(-within // window.unit)
+            low = -(-within // window.unit)
+            found = window.mask(kind) >> low
             if found:
-                return _instance(window, day, -(-within // window.unit) + (found & -found).bit_length() - 1)
+                return _instance(window, day, low + (found & -found).bit_length() - 1)
             following = self._window_from(day + 1)
             if following is None:
                 return None
             day, within = following, 0
         return None
 
-    def before(self, second: int) -> Instance | None:
+    def before(self, second: int, kind: Kind = Kind.ANY) -> Instance | None:
         """The last instant earlier than this second."""
         day, within = divmod(second - 1, DAY_SECONDS)
-        last = day - _GIVE_UP_DAYS
-        while day >= last:
+        for _ in range(_GIVE_UP_WINDOWS):
             window = self.window(day)
-            found = (window.fires | window.ghosts) & ((2 << within // window.unit) - 1)
+            found = window.mask(kind) & ((2 << within // window.unit) - 1)
             if found:
                 return _instance(window, day, found.bit_length() - 1)
             preceding = self._window_until(day - 1)
@@ -99,16 +139,9 @@ class Timeline:
             day, within = preceding, DAY_SECONDS - 1
         return None
 
-    def instances(self, start: int, end: int) -> Iterator[Instance]:
-        """All instants from `start` up to `end`, which is not included."""
-        found = self.after(start - 1)
-        while found is not None and found.second < end:
-            yield found
-            found = self.after(found.second)
-
-    def count(self, start: int, end: int) -> tuple[int, int]:
-        """How many instants fire, and how many are left out by a gap, from `start` up to `end`."""
-        fires = ghosts = 0
+    def count(self, start: int, end: int) -> Counts:
+        """How many instants there are from `start` up to `end`, which is not included."""
+        fires = ghosts = closed = 0
         day: int | None = start // DAY_SECONDS
         while day is not None and day * DAY_SECONDS < end:
             window = self.window(day)
@@ -117,15 +150,21 @@ class Timeline:
             mask = ((1 << max(0, high - low)) - 1) << low
             fires += (window.fires & mask).bit_count()
             ghosts += (window.ghosts & mask).bit_count()
+            closed += (window.closed & mask).bit_count()
             day = self._window_from(day + 1)
-        return fires, ghosts
+        return Counts(fires, ghosts, closed)
 
     def window(self, day: int) -> Window:
         start = day * DAY_SECONDS
         changes = self.zone.changes(start, start + DAY_SECONDS)
         offset = self.zone.offset(start)
-        windows = [_window(pattern, day, changes, offset, self.dst) for pattern in self.patterns]
-        return windows[0] if len(windows) == 1 else _union(windows)
+        window = _union([_window(pattern, day, changes, offset, self.dst) for pattern in self.patterns])
+        if not self.closed:
+            return window
+        closed = _union([_window(pattern, day, changes, offset, self.dst) for pattern in self.closed])
+        moved = _union([_window(pattern, day, changes, offset, self.dst) for pattern in self.moved])
+        closed_mask = (closed.fires | closed.ghosts) & ~(window.fires | window.ghosts)
+        return window._replace(closed=closed_mask, moved=moved.fires & window.fires)
 
     def _window_from(self, day: int) -> int | None:
         """The first window, not before this one, that can hold anything: local days lie up to two days off."""
@@ -138,15 +177,25 @@ class Timeline:
 
 
 def _instance(window: Window, day: int, bit: int) -> Instance:
-    fires, gap, fold = (bool(mask >> bit & 1) for mask in (window.fires, window.gap, window.fold))
-    return Instance(day * DAY_SECONDS + bit * window.unit, fires, gap, fold)
+    marks = tuple(
+        mark
+        for mark, mask in (
+            ("dst_gap", window.gap),
+            ("dst_fold", window.fold),
+            ("calendar", window.closed | window.moved),
+        )
+        if mask >> bit & 1
+    )
+    return Instance(day * DAY_SECONDS + bit * window.unit, bool(window.fires >> bit & 1), marks)
 
 
 def _union(windows: Sequence[Window]) -> Window:
+    if len(windows) == 1:
+        return windows[0]
     unit = min(window.unit for window in windows)
     fires = ghosts = gap = fold = 0
     for each in windows:
-        window = each if each.unit == unit else Window(unit, *(_spread_out(mask) for mask in each[1:]))
+        window = each if each.unit == unit else Window(unit, *(_spread_out(mask) for mask in each[1:5]))
         fires |= window.fires
         ghosts |= window.ghosts
         gap |= window.gap

@@ -1,24 +1,28 @@
 """When a job is due: one schedule, read once, asked often.
 
-`read_schedule` turns the fields of a job into a `Schedule`; `next_after`, `previous_before` and
-`between` answer in occurrences. An occurrence is named by its nominal instant; jitter and spread
-only move when it is due, and never past the occurrence that follows.
+`next_after`, `previous_before` and `between` answer in occurrences; `count_between` says how many
+there are without walking through them. An occurrence is named by its nominal instant; jitter and
+spread only move when it is due, and never past the occurrence that follows.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from types import MappingProxyType
 from uuid import UUID
 
+from mainspring.core.calendars import Calendar, Roll, Through
 from mainspring.core.cron import Cron
-from mainspring.core.instants import Instance, Timeline
-from mainspring.core.model import SECOND, Duration, Instant
+from mainspring.core.errors import InvalidInput
+from mainspring.core.instants import Counts, Kind, Timeline
+from mainspring.core.model import Duration, Instant
+from mainspring.core.sources import Every, Occurrence, Once, Source, Walls
 from mainspring.core.zone import UTC, Zone
 
 ONE_TIME = ("now", "at", "delay")
+NO_CALENDARS: Mapping[str, Calendar] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Schedule:
     end_at: Instant | None = None
     jitter: Duration = 0
     spread: Duration = 0
+    calendar: Roll | None = None
     job_id: UUID | None = None
 
     @property
@@ -48,43 +53,129 @@ class Schedule:
         return self.zone.name
 
 
-class Occurrence(NamedTuple):
-    """One instant at which a job is due."""
-
-    nominal: Instant
-    scheduled_at: Instant
-    fires: bool = True
-    marks: tuple[str, ...] = ()
-
-
-def next_after(schedule: Schedule, instant: Instant, *, anchor: Instant) -> Occurrence | None:
+def next_after(
+    schedule: Schedule,
+    instant: Instant,
+    *,
+    anchor: Instant,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+    kind: Kind = Kind.ANY,
+) -> Occurrence | None:
     """The first occurrence after the instant; None when there is no further one.
 
     `anchor` is the job's creation: intervals count from it, a delay and "now" as well.
     """
-    found = _base_after(schedule, instant, anchor)
-    return None if found is None else _finished(schedule, found, anchor)
+    source = _source(schedule, anchor, calendars)
+    found = _after(schedule, source, instant, kind)
+    return None if found is None else _finished(schedule, source, found)
 
 
-def previous_before(schedule: Schedule, instant: Instant, *, anchor: Instant) -> Occurrence | None:
+def previous_before(
+    schedule: Schedule,
+    instant: Instant,
+    *,
+    anchor: Instant,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+    kind: Kind = Kind.ANY,
+) -> Occurrence | None:
     """The last occurrence before the instant."""
-    found = _base_before(schedule, instant, anchor)
-    return None if found is None else _finished(schedule, found, anchor)
+    source = _source(schedule, anchor, calendars)
+    found = _before(schedule, source, instant, kind)
+    return None if found is None else _finished(schedule, source, found)
 
 
-def between(schedule: Schedule, start: Instant, end: Instant, *, anchor: Instant, limit: int) -> Iterator[Occurrence]:
+def between(
+    schedule: Schedule,
+    start: Instant,
+    end: Instant,
+    *,
+    anchor: Instant,
+    limit: int,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+) -> Iterator[Occurrence]:
     """The occurrences from `start` up to `end` (not included), at most `limit` of them."""
-    found = next_after(schedule, start - 1, anchor=anchor)
+    source = _source(schedule, anchor, calendars)
+    found = _after(schedule, source, start - 1, Kind.ANY)
     while found is not None and found.nominal < end and limit > 0:
-        yield found
+        yield _finished(schedule, source, found)
         limit -= 1
-        found = next_after(schedule, found.nominal, anchor=anchor)
+        found = _after(schedule, source, found.nominal, Kind.ANY)
 
 
-def _finished(schedule: Schedule, found: Occurrence, anchor: Instant) -> Occurrence:
+def count_between(
+    schedule: Schedule,
+    start: Instant,
+    end: Instant,
+    *,
+    anchor: Instant,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+) -> Counts:
+    """How many occurrences lie from `start` up to `end` (not included); the cost grows with days, not with them."""
+    if schedule.recurring and schedule.start_at is not None:
+        start = max(start, schedule.start_at)
+    if schedule.recurring and schedule.end_at is not None:
+        end = min(end, schedule.end_at)
+    return _source(schedule, anchor, calendars).count(start, end) if start < end else Counts()
+
+
+def _source(schedule: Schedule, anchor: Instant, calendars: Mapping[str, Calendar]) -> Source:
+    if not schedule.recurring:
+        return Once(schedule.at if schedule.at is not None else anchor + (schedule.delay or 0))
+    calendar = None if schedule.calendar is None else _calendar(schedule.calendar, calendars)
+    if schedule.every is not None:
+        first = anchor + schedule.every if schedule.start_at is None else schedule.start_at
+        return Every(first, schedule.every, schedule.zone, calendar)
+    if schedule.timeline is None:
+        raise ValueError(f"a schedule of kind {schedule.kind} has no timeline")
+    if schedule.calendar is None or calendar is None:
+        return Walls(schedule.timeline)
+    return Walls(_through(schedule.timeline, calendar, schedule.calendar.roll))
+
+
+def _calendar(roll: Roll, calendars: Mapping[str, Calendar]) -> Calendar:
+    try:
+        return calendars[roll.calendar]
+    except KeyError:
+        raise InvalidInput.at(
+            "/calendar/name",
+            f"no calendar is named {roll.calendar!r}; create it with PUT /v1/calendars/{roll.calendar}",
+        ) from None
+
+
+def _through(timeline: Timeline, calendar: Calendar, roll: str) -> Timeline:
+    parts = [Through(pattern, calendar, roll) for pattern in timeline.patterns]
+    return Timeline(
+        [part.fires for part in parts],
+        timeline.zone,
+        timeline.dst,
+        closed=[part.closed for part in parts],
+        moved=[part.moved for part in parts],
+    )
+
+
+def _after(schedule: Schedule, source: Source, instant: Instant, kind: Kind) -> Occurrence | None:
+    if schedule.recurring and schedule.start_at is not None:
+        instant = max(instant, schedule.start_at - 1)
+    found = source.after(instant, kind)
+    if found is None or (schedule.recurring and schedule.end_at is not None and found.nominal >= schedule.end_at):
+        return None
+    return found
+
+
+def _before(schedule: Schedule, source: Source, instant: Instant, kind: Kind) -> Occurrence | None:
+    if schedule.recurring and schedule.end_at is not None:
+        instant = min(instant, schedule.end_at)
+    found = source.before(instant, kind)
+    if found is None or (schedule.recurring and schedule.start_at is not None and found.nominal < schedule.start_at):
+        return None
+    return found
+
+
+def _finished(schedule: Schedule, source: Source, found: Occurrence) -> Occurrence:
+    """The occurrence with jitter and spread, which every scheduler computes alike."""
     if not (schedule.jitter or schedule.spread) or not found.fires:
         return found
-    following = _base_after(schedule, found.nominal, anchor)
+    following = source.after(found.nominal)
     room = following.nominal - found.nominal if following else None
     return found._replace(scheduled_at=found.nominal + _shift(schedule, found.nominal, room))
 
@@ -92,10 +183,9 @@ def _finished(schedule: Schedule, found: Occurrence, anchor: Instant) -> Occurre
 def _shift(schedule: Schedule, nominal: Instant, room: Duration | None) -> Duration:
     """How much later than its nominal instant the occurrence is due; stays before the following one."""
     seed = (schedule.job_id or UUID(int=0)).bytes
-    jitter_seed = seed + nominal.to_bytes(9, "big", signed=True)
     shift = _share(seed, schedule.spread, room)
     rest = None if room is None else room - shift
-    return shift + _share(jitter_seed, schedule.jitter, rest)
+    return shift + _share(seed + nominal.to_bytes(9, "big", signed=True), schedule.jitter, rest)
 
 
 def _share(seed: bytes, window: Duration, room: Duration | None) -> Duration:
@@ -103,70 +193,3 @@ def _share(seed: bytes, window: Duration, room: Duration | None) -> Duration:
     if width <= 0:
         return 0
     return int.from_bytes(hashlib.blake2b(seed, digest_size=8).digest(), "big") % width
-
-
-def _base_after(schedule: Schedule, instant: Instant, anchor: Instant) -> Occurrence | None:
-    if not schedule.recurring:
-        due = _one_time(schedule, anchor)
-        return _plain(due) if due > instant else None
-    if schedule.start_at is not None and instant < schedule.start_at:
-        instant = schedule.start_at - 1
-    found = _unbounded_after(schedule, instant, anchor)
-    if found is None or (schedule.end_at is not None and found.nominal >= schedule.end_at):
-        return None
-    return found
-
-
-def _base_before(schedule: Schedule, instant: Instant, anchor: Instant) -> Occurrence | None:
-    if not schedule.recurring:
-        due = _one_time(schedule, anchor)
-        return _plain(due) if due < instant else None
-    if schedule.end_at is not None:
-        instant = min(instant, schedule.end_at)
-    found = _unbounded_before(schedule, instant, anchor)
-    if found is None or (schedule.start_at is not None and found.nominal < schedule.start_at):
-        return None
-    return found
-
-
-def _one_time(schedule: Schedule, anchor: Instant) -> Instant:
-    if schedule.at is not None:
-        return schedule.at
-    return anchor + (schedule.delay or 0)
-
-
-def _unbounded_after(schedule: Schedule, instant: Instant, anchor: Instant) -> Occurrence | None:
-    if schedule.every is not None:
-        first = _first_of_every(schedule, anchor, schedule.every)
-        steps = max(0, (instant - first) // schedule.every + 1)
-        return _plain(first + steps * schedule.every)
-    if schedule.timeline is None:
-        return None
-    return _occurrence(schedule.timeline.after(instant // SECOND))
-
-
-def _unbounded_before(schedule: Schedule, instant: Instant, anchor: Instant) -> Occurrence | None:
-    if schedule.every is not None:
-        first = _first_of_every(schedule, anchor, schedule.every)
-        steps = (instant - 1 - first) // schedule.every
-        return None if steps < 0 else _plain(first + steps * schedule.every)
-    if schedule.timeline is None:
-        return None
-    return _occurrence(schedule.timeline.before(-(-instant // SECOND)))
-
-
-def _first_of_every(schedule: Schedule, anchor: Instant, every: Duration) -> Instant:
-    """At `start_at` where there is one, else one interval after creation."""
-    return anchor + every if schedule.start_at is None else schedule.start_at
-
-
-def _plain(instant: Instant) -> Occurrence:
-    return Occurrence(instant, instant)
-
-
-def _occurrence(instance: Instance | None) -> Occurrence | None:
-    if instance is None:
-        return None
-    marks = ("dst_gap",) * instance.gap + ("dst_fold",) * instance.fold
-    nominal = instance.second * SECOND
-    return Occurrence(nominal, nominal, instance.fires, marks)

@@ -11,11 +11,21 @@ from mainspring.core.cron_parse import DIALECTS
 from mainspring.core.errors import InvalidInput, Problem
 from mainspring.core.instants import Dst, Timeline
 from mainspring.core.model import Duration, Instant
-from mainspring.core.occurrences import Occurrence, Schedule, between, next_after, previous_before
+from mainspring.core.occurrences import Schedule, between, count_between, next_after, previous_before
+from mainspring.core.sources import Occurrence
 from mainspring.core.times import read_duration, read_instant
 from mainspring.core.zone import UTC, read_zone
 
-__all__ = ["Occurrence", "Schedule", "between", "next_after", "previous_before", "read_schedule", "refuse_if_over"]
+__all__ = [
+    "Occurrence",
+    "Schedule",
+    "between",
+    "count_between",
+    "next_after",
+    "previous_before",
+    "read_schedule",
+    "refuse_if_over",
+]
 
 WHEN = ("at", "delay", "cron", "every", "rrule")
 GAPS = ("after", "skip", "before")

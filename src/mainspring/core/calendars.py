@@ -1,0 +1,148 @@
+"""Calendars: which days are off, and what becomes of an occurrence that falls on one.
+
+A calendar names local days, in the zone of the job that uses it. A pattern seen through a calendar
+falls apart into three: the days on which it fires, the days on which it is only recorded as skipped,
+and the days to which it was moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mainspring.core.instants import Pattern
+
+LONGEST_CLOSURE = 366
+ROLLS = ("skip", "next", "previous", "nearest")
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Days off: single dates (numbered from 1970-01-01) and days of the week (Monday is 0)."""
+
+    name: str
+    dates: frozenset[int] = frozenset()
+    days_off: frozenset[int] = frozenset()
+    version: int = 1
+
+    def is_off(self, day: int) -> bool:
+        return (day + 3) % 7 in self.days_off or day in self.dates
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """How a job uses a calendar: the days off by roll, or only the n-th business day of each month."""
+
+    calendar: str
+    roll: str = "skip"
+
+
+class Through:
+    """One pattern through a calendar, split into `fires`, `closed` and `moved`."""
+
+    __slots__ = ("calendar", "closed", "fires", "moved", "pattern", "roll")
+
+    def __init__(self, pattern: Pattern, calendar: Calendar, roll: str) -> None:
+        self.pattern = pattern
+        self.calendar = calendar
+        self.roll = roll
+        self.fires = _View(self, "fires")
+        self.closed = _View(self, "closed")
+        self.moved = _View(self, "moved")
+
+    def has_day(self, day: int, kind: str) -> bool:
+        if self.calendar.is_off(day):
+            return kind == "closed" and self.pattern.has_day(day) and not self._wins(day)
+        if self.pattern.has_day(day):
+            return kind == "fires"
+        return kind != "closed" and self.roll != "skip" and self._winner(day) is not None
+
+    def target(self, day: int) -> int | None:
+        """The working day to which a day off is moved; None where there is none."""
+        if self.roll == "skip":
+            return None
+        for distance in range(1, LONGEST_CLOSURE + 1):
+            if self.roll != "previous" and not self.calendar.is_off(day + distance):
+                if self.roll == "nearest" and not self.calendar.is_off(day - distance):
+                    return day - distance
+                return day + distance
+            if self.roll != "next" and not self.calendar.is_off(day - distance):
+                return day - distance
+        return None
+
+    def _wins(self, day: int) -> bool:
+        """Whether this day off is the one that runs on the day it is moved to."""
+        target = self.target(day)
+        return target is not None and not self.pattern.has_day(target) and self._winner(target) == day
+
+    def _winner(self, target: int) -> int | None:
+        """The earliest of the days off that are moved to this working day."""
+        first = target
+        while target - first < LONGEST_CLOSURE and self.calendar.is_off(first - 1):
+            first -= 1
+        for day in range(first, target):
+            if self.pattern.has_day(day) and self.target(day) == target:
+                return day
+        day = target + 1
+        while day - target <= LONGEST_CLOSURE and self.calendar.is_off(day):
+            if self.pattern.has_day(day) and self.target(day) == target:
+                return day
+            day += 1
+        return None
+
+
+class _View:
+    """One of the three parts, as a pattern of its own."""
+
+    __slots__ = ("_kind", "_through")
+
+    def __init__(self, through: Through, kind: str) -> None:
+        self._through = through
+        self._kind = kind
+
+    @property
+    def unit(self) -> int:
+        return self._through.pattern.unit
+
+    @property
+    def times(self) -> int:
+        return self._through.pattern.times
+
+    @property
+    def elapsed(self) -> bool:
+        return self._through.pattern.elapsed
+
+    def has_day(self, day: int) -> bool:
+        return self._through.has_day(day, self._kind)
+
+    def day_from(self, day: int) -> int | None:
+        """Days that may match: what is moved lies within a closure of the pattern's own days."""
+        through = self._through
+        if through.roll == "skip":
+            return through.pattern.day_from(day)
+        reach = day - 1
+        while day - reach <= LONGEST_CLOSURE and through.calendar.is_off(reach):
+            reach -= 1
+        found = through.pattern.day_from(reach + 1)
+        if found is None or found <= day:
+            return None if found is None else day
+        if through.roll == "next":
+            return found
+        while found > day and through.calendar.is_off(found):
+            found -= 1
+        return found
+
+    def day_until(self, day: int) -> int | None:
+        through = self._through
+        if through.roll == "skip":
+            return through.pattern.day_until(day)
+        reach = day + 1
+        while reach - day <= LONGEST_CLOSURE and through.calendar.is_off(reach):
+            reach += 1
+        found = through.pattern.day_until(reach - 1)
+        if found is None or found >= day:
+            return None if found is None else day
+        if through.roll == "previous":
+            return found
+        while found < day and through.calendar.is_off(found):
+            found += 1
+        return found
