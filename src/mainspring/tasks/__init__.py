@@ -1,0 +1,1 @@
+"""Typed tasks: the decorator's side of a job."""
