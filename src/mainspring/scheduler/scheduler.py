@@ -1,0 +1,85 @@
+"""A scheduler: its loops, and how they wake each other."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+
+from mainspring.core.ids import uuid7
+from mainspring.observe.events import Bus, SchedulerStarted, SchedulerStopped
+from mainspring.ports.clock import Clock
+from mainspring.ports.loop import Loop
+from mainspring.ports.store import Hint, Store, Topic
+from mainspring.ports.store_time import StoreTime
+from mainspring.scheduler.janitor import Promoter, Rescuer
+from mainspring.scheduler.planner import Planner
+from mainspring.scheduler.settings import SchedulerSettings
+from mainspring.scheduler.upkeep import Upkeep
+from mainspring.scheduler.watch import Watch
+
+
+class Scheduler:
+    """Runs until `request_stop`. Any number of them may run on one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        bus: Bus,
+        settings: SchedulerSettings | None = None,
+        *,
+        host: str | None = None,
+    ) -> None:
+        self._store = store
+        self._settings = settings or SchedulerSettings()
+        self._host = host or socket.gethostname()
+        self._bus = bus
+        self._time = StoreTime(store, clock)
+        self.id = uuid7(round(clock.monotonic() * 1_000_000), clock.random_bytes(10))
+        self._planner = Planner(store, self._time, clock, bus, self._settings, self.id)
+        self._rescue = Loop("rescue", Rescuer(store, clock, bus, self._settings).step, clock)
+        watch = Watch(store, bus, self._settings)
+        watch.on_lost = self._rescue.wake
+        self._plan = Loop("plan", self._planner.step, clock)
+        self._promote = Loop("promote", Promoter(store, self._time, bus, self._settings).step, clock)
+        self._loops: Sequence[Loop] = (
+            Loop("membership", self._beat, clock),
+            self._plan,
+            Loop("sweep", self._planner.sweep, clock),
+            Loop("watch", watch.step, clock),
+            self._rescue,
+            self._promote,
+            Loop("upkeep", Upkeep(store, self._settings).step, clock),
+        )
+
+    async def run(self) -> None:
+        unsubscribe = self._store.subscribe(self._hear)
+        self._bus.publish(SchedulerStarted(self.id, self._host))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for loop in self._loops:
+                    group.create_task(loop.run(), name=f"scheduler-{loop.name}")
+        finally:
+            unsubscribe()
+        await self._store.scheduler_stop(self.id)
+        self._bus.publish(SchedulerStopped(self.id))
+
+    def request_stop(self) -> None:
+        for loop in self._loops:
+            loop.stop()
+
+    def _hear(self, hint: Hint) -> None:
+        if hint.topic is Topic.JOBS:
+            self._planner.rescan()
+            self._plan.wake()
+            self._promote.wake()
+
+    async def _beat(self, _now: float) -> float:
+        silent_after = round(self._settings.member_silent_after * 1_000_000)
+        members = tuple(sorted(await self._store.scheduler_beat(self.id, host=self._host, silent_after=silent_after)))
+        if members != self._planner.members:
+            self._planner.members = members
+            self._planner.rescan()
+            self._plan.wake()
+        return self._settings.member_beat
