@@ -11,6 +11,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from mainspring.core.calendars import Calendar
+from mainspring.core.ids import instant_of_id
 from mainspring.core.misfire import Misfire, Verdict, catch_up
 from mainspring.core.model import DueOccurrence, Firing, Instant, Job, Kind, SkippedOccurrence
 from mainspring.core.occurrences import NO_CALENDARS, Schedule, count_between, next_after
@@ -44,7 +45,7 @@ def plan_firing(
             schedule,
             fired_through=job.fired_through,
             now=now,
-            anchor=job.created_at,
+            anchor=anchor_of(job.id),
             misfire=rule,
             calendars=calendars,
         )
@@ -56,7 +57,12 @@ def following_occurrence(
 ) -> Occurrence | None:
     """The first occurrence of a recurring job after the instant that can run, or None."""
     schedule = schedule_of(job.document, job.id)
-    return next_after(schedule, after, anchor=job.created_at, calendars=calendars)
+    return next_after(schedule, after, anchor=anchor_of(job.id), calendars=calendars)
+
+
+def anchor_of(job_id: UUID) -> Instant:
+    """Where intervals count from: the instant in the job's id, which its submitter knew too when it computed `next_at`."""
+    return instant_of_id(job_id)
 
 
 @lru_cache(maxsize=8192)
@@ -103,7 +109,7 @@ def _firing(job: Job, schedule: Schedule, verdicts: tuple[Verdict, ...], calenda
         if verdict.action == "skip"
     ]
     through = max(verdict.through for verdict in verdicts)
-    following = next_after(schedule, through, anchor=job.created_at, calendars=calendars)
+    following = next_after(schedule, through, anchor=anchor_of(job.id), calendars=calendars)
     most = max_runs_of(job.document)
     if most is not None and job.runs_made + len(runs) >= most:
         runs, following = runs[: max(0, most - job.runs_made)], None
@@ -121,9 +127,9 @@ def _firing(job: Job, schedule: Schedule, verdicts: tuple[Verdict, ...], calenda
 def _skipped_while_paused(
     job: Job, schedule: Schedule, now: Instant, calendars: Mapping[str, Calendar]
 ) -> tuple[Verdict, ...]:
-    first = next_after(schedule, job.fired_through, anchor=job.created_at, calendars=calendars)
+    first = next_after(schedule, job.fired_through, anchor=anchor_of(job.id), calendars=calendars)
     if first is None or first.nominal > now:
         return ()
-    counts = count_between(schedule, job.fired_through + 1, now + 1, anchor=job.created_at, calendars=calendars)
+    counts = count_between(schedule, job.fired_through + 1, now + 1, anchor=anchor_of(job.id), calendars=calendars)
     missed = counts.fires + counts.gap + counts.closed
     return (Verdict(first.nominal, first.scheduled_at, "skip", "paused", count=max(1, missed), through=now),)
