@@ -196,7 +196,7 @@ def _read_item(kind: _Field, item: str, seed: bytes, numbers: _Numbers) -> None:
     else:
         low, high = _range(kind, base)
         if slash and "-" not in base:
-            high = kind.high - (kind is _WEEKDAY)
+            high = kind.high
         numbers.plain |= set(range(low, high + 1, step))
 
 
