@@ -1,0 +1,5 @@
+"""The reference semantics in plain dictionaries: for tests and the simulation."""
+
+from mainspring.stores.memory.store import MemoryStore
+
+__all__ = ["MemoryStore"]
