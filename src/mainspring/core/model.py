@@ -340,7 +340,11 @@ class QueueInfo:
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs a list holds; None means any. `ended_since` bounds completed one-time jobs."""
+    """Which jobs a list holds; None means any. `ended_since` bounds completed one-time jobs.
+
+    `created_after` is included, `created_before` and `next_before` (of `next_at`) are not. `payload` compares
+    fields of the payload as text: a text as it is, anything else as its JSON; null equals nothing.
+    """
 
     namespace: str = DEFAULT_NAMESPACE
     status: tuple[str, ...] = ()
@@ -361,7 +365,8 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs a list holds; None means any. `start` and `end` bound `scheduled_at`: start included, end not."""
+    """Which runs a list holds; None means any. `start` and `end` bound `scheduled_at`: start included, end not.
+    `error` is a text that the error contains."""
 
     namespace: str = DEFAULT_NAMESPACE
     status: tuple[str, ...] = ()

@@ -221,7 +221,8 @@ class Store(Protocol):
         given one that lies in the past stays as it is). Others become rows of `jobs`: fired_through = now, version 1;
         recurring ones also get a row of `job_versions`. A `key` held by a live job: KeyTaken, nothing stored (two
         equal keys within the batch as well). `repeat=True` says that an earlier send of these ids may have been
-        stored: those found in runs, jobs or history (even ended) are withdrawn and answered `existed=True`. Without
+        stored: those found in runs, jobs or history (even ended; a delayed job that has fired is found by its runs'
+        `job_id`) are withdrawn and answered `existed=True`, their key does not count as taken. Without
         it, an id that is still live is a bug of the caller and raises Conflict. Ids more than a day away from the
         store's now: InvalidInput.
         """
@@ -244,7 +245,10 @@ class Store(Protocol):
         ...
 
     async def change(self, edit: JobEdit, *, now: Instant | None = None) -> Job | None:
-        """Applies the edit; None where the version is no longer the one named. Unknown job: NotFound."""
+        """Applies the edit; None ("read again") where the version is no longer the one named, the job has left `jobs`
+        (it became a run), the guards of its firing do not hold, or a recurring job's `next_at` would not lie after
+        fired_through: somebody fired meanwhile. A paused job's firing is applied as well. The key of another live
+        job: KeyTaken. Unknown job: NotFound."""
         ...
 
     async def cancel(
@@ -257,8 +261,10 @@ class Store(Protocol):
     ) -> list[CancelOutcome]:
         """Cancels jobs or single runs by id: what is held, queued, retrying or unknown ends cancelled; what is
         running or parked gets `cancel_requested_at` (kept if set before) and its worker a hint; a row of `jobs` becomes
-        cancelled (a one-time one leaves a history row). A job's id covers all its unfinished runs. `delete` also
-        removes the definition: the job is unknown from then on, its runs stay. Unknown ids: NotFound."""
+        cancelled (a one-time one leaves a history row under the id that its run would have had). A job's id covers all its
+        unfinished runs. `delete` also
+        removes the definition: the job is unknown and its key free from then on, its runs stay. Unknown ids: NotFound,
+        and nothing is cancelled."""
         ...
 
     async def add_runs(
@@ -269,9 +275,11 @@ class Store(Protocol):
         redeem_dead_letters: bool = False,
         now: Instant | None = None,
     ) -> list[Run]:
-        """Makes runs beside the schedule, queued at once; lane, priority, payload and document come from the job (or
-        from the run it replaces), unless given. A delayed job that has not fired: the run *is* its run, and the row
-        leaves `jobs`. `respect_overlap`: Conflict where the job's overlap rule is `skip` and it has a live run.
+        """Makes runs beside the schedule, queued at once; lane, priority, payload and document come from the run it
+        replaces, else from the job, unless given; created_at = now. They hold no key and do not stand for the job. A
+        delayed job that has not fired: the run *is* its run (key, created_at), and the row leaves `jobs`. Conflict for a
+        cancelled recurring job, unless the run replaces one.
+        `respect_overlap`: decided as in `fire`; where that says skip (rule `skip` and a live run): Conflict.
         `redeem_dead_letters`: the dead letter of `replaces` is removed in the same transaction; Conflict where there
         is none any more. The same id twice: Conflict."""
         ...
@@ -287,13 +295,14 @@ class Store(Protocol):
         ...
 
     async def retry_now(self, run_id: UUID, *, now: Instant | None = None) -> bool:
-        """A retrying run becomes queued at once; False where it is not retrying."""
+        """A retrying run becomes queued at once (ready_at = now); False where it is not retrying."""
         ...
 
     async def resolve(
         self, run_id: UUID, state: int, *, note: str | None = None, by: str | None = None, now: Instant | None = None
     ) -> bool:
-        """An unknown run becomes completed, failed (with its dead letter) or queued; False where it is not unknown."""
+        """An unknown run becomes completed, failed (with its dead letter) or queued (its ready_at kept); False where it is
+        not unknown. The note becomes its reason."""
         ...
 
     async def append_logs(self, lines: Sequence[LogLine]) -> None:
@@ -338,7 +347,8 @@ class Store(Protocol):
         """Takes at most `count` ready runs whose task is in `tasks` from open queues (None: all): state RUNNING,
         fence + 1, attempt + 1, started_at = now, lateness at the first attempt (now less the later of scheduled_at and
         created_at, never negative). Within a queue strictly by priority (higher first), ready_at, id; queues take
-        turns. Never one whose ready_at lies ahead, whose queue is paused, or which another claim holds; never waits
+        turns. Never one whose ready_at lies ahead, whose queue is paused, which another claim holds, or which never
+        started (attempt 0) and has expires_at ≤ now; never waits
         for another claim. `suspects=False` leaves out runs with two deaths behind them. A worker that is unknown or
         was declared lost gets nothing. At least one run is returned if one is ready, however large."""
         ...
@@ -349,7 +359,8 @@ class Store(Protocol):
         CANCEL_REQUESTED, and nothing changes. Ended states move the row to history, free its key, and a failed one
         leaves a dead letter; held runs waiting for it (overlap) are released. RETRYING: ready_at = now + wait.
         QUEUED: given back with its old ready_at (its place); `started=False` also takes the attempt number back.
-        UNKNOWN stays, without worker. A repeat of an accepted ending is answered STALE: a caller who lost the reply
+        UNKNOWN stays. What has not ended has no worker and no started_at; a `reason` or `attempts` of None in the
+        ending keeps the row's. A repeat of an accepted ending is answered STALE: a caller who lost the reply
         reads the run."""
         ...
 
@@ -374,7 +385,8 @@ class Store(Protocol):
         ...
 
     async def deregister(self, worker: UUID, *, now: Instant | None = None) -> None:
-        """A worker has stopped by itself. Runs it still holds are rescued like those of a dead one."""
+        """A worker has stopped by itself: it is unknown from then on. Runs it still holds are rescued like those of a
+        dead one (evidence DEATH), by the next `rescue`."""
         ...
 
     async def workers(self, *, lost: bool = False) -> list[WorkerInfo]:
@@ -407,7 +419,8 @@ class Store(Protocol):
 
     async def rescue(self, *, limit: int = 500, random_value: float = 0.5, now: Instant | None = None) -> list[Rescued]:
         """Ends the lost attempts of workers that were declared lost or are unknown, by `core.decide.decide_lost`,
-        each guarded by its fence. Never touches a run whose worker is neither."""
+        each guarded by its fence, and each with its attempt recorded by `record_attempt`. QUEUED keeps ready_at (its
+        place); a run of an unknown worker is one of a dead one. Never touches a run whose worker is neither."""
         ...
 
     # --- scheduling ---------------------------------------------------------------------------------------------
@@ -431,7 +444,10 @@ class Store(Protocol):
 
     async def fire(self, firings: Sequence[Firing], *, now: Instant | None = None) -> list[Fired]:
         """Applies each firing under its guards: the job is scheduled or active, has that version, and every nominal instant in it
-        lies after fired_through (and the whole firing is refused otherwise).
+        lies after fired_through (and the whole firing is refused otherwise). A one-time job's fired_through is not
+        asked: its row, which leaves `jobs`, is the guard, so that one whose time lies in the past fires too.
+        The runs' created_at is the job's (lateness counts from it or the instant), origin `schedule`, expires_at the
+        job's or by its policy's `expires_in`; a one-time job's run takes the key along, a recurring job keeps it.
         Run ids are `core.ids.occurrence_id(job, nominal)`; ready_at = max(now, scheduled_at) is never before the
         instant. A delayed job's row leaves `jobs`; a recurring one gets next_at, fired_through, version unchanged.
         Overlap is decided here by `core.overlap.decide_overlap` on the job's live runs; a skipped occurrence becomes a
@@ -443,7 +459,7 @@ class Store(Protocol):
         ...
 
     async def expire(self, *, limit: int = 5000, now: Instant | None = None) -> int:
-        """Held and queued runs past `expires_at` end as skipped(expired)."""
+        """Held and queued runs that never started (attempt 0) with expires_at ≤ now end as skipped(expired)."""
         ...
 
     async def next_wake(self) -> Instant | None:
