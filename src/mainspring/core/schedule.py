@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 from uuid import UUID
 
+from mainspring.core.calendars import ROLLS, Roll
 from mainspring.core.cron import Cron, read_cron
 from mainspring.core.cron_parse import DIALECTS
 from mainspring.core.errors import InvalidInput, Problem
@@ -74,6 +75,7 @@ class _Reader:
             end_at=self._field("end_at", read_instant, None),
             jitter=self._field("jitter", read_duration, 0),
             spread=self._field("spread", read_duration, 0),
+            calendar=self._calendar(),
             job_id=self.job_id,
         )
 
@@ -108,6 +110,27 @@ class _Reader:
         except InvalidInput as error:
             self.problems += error.problems
             return ()
+
+    def _calendar(self) -> Roll | None:
+        value = self.document.get("calendar")
+        if value is None:
+            return None
+        if isinstance(value, str):
+            value = {"name": value}
+        if not isinstance(value, Mapping):
+            self._wrong("/calendar", 'must be an object, such as {"name": "be-holidays", "roll": "skip"}')
+            return None
+        for field in value:
+            if field not in ("name", "roll"):
+                self._wrong(f"/calendar/{field}", "is unknown; calendar has name and roll")
+        name = value.get("name")
+        if not isinstance(name, str) or not name:
+            self._wrong("/calendar/name", "must be the name of a calendar")
+            return None
+        roll = self._choice("calendar/roll", value.get("roll"), ROLLS) or "skip"
+        if roll != "skip" and self.document.get("every") is not None:
+            self._wrong("/calendar/roll", "an interval keeps its beat and is not moved; use roll skip, or cron")
+        return Roll(name, roll)
 
     def _dst(self) -> Dst:
         value = self.document.get("dst")
