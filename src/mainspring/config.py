@@ -51,6 +51,7 @@ ABOUT: dict[str, str] = {
 # Named in the documentation for parts that come with later versions; one file may serve both versions.
 LATER = frozenset({"http_allow", "webhook_secret", "commands", "breaker"})
 
+_DURATIONS = frozenset({"lease", "heartbeat", "drain"})
 _PREFIX = "MAINSPRING_"
 _TEST_PREFIX = "MAINSPRING_TEST_"
 _FILE_SUFFIX = "_FILE"
@@ -87,9 +88,7 @@ class Settings:
 
     def shown(self) -> dict[str, object]:
         """The values as people may see them: durations as text, secrets masked."""
-        values = self.as_texts()
-        values["key"] = "***" if self.key else ""
-        return {name: _CREDENTIALS.sub(r"\1***@", text) for name, text in values.items()}
+        return {name: _shown(name, getattr(self, name)) for name in ABOUT}
 
     def as_texts(self) -> dict[str, str]:
         """Every setting as the text that reads back to it, for handing them to another process."""
@@ -301,10 +300,20 @@ def _whole_number(value: object) -> int | None:
     return int(text) if re.fullmatch(r"-?\d{1,18}", text, re.ASCII) else None
 
 
+def _shown(name: str, value: object) -> object:
+    if name == "key":
+        return "***" if value else ""
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, str) or name in _DURATIONS:
+        return _CREDENTIALS.sub(r"\1***@", _text_of(name, value))
+    return value
+
+
 def _text_of(name: str, value: object) -> str:
     if value is None:
         return ""
-    if name in ("lease", "heartbeat", "drain") and isinstance(value, int):
+    if name in _DURATIONS and isinstance(value, int):
         return duration_text(value)
     if isinstance(value, tuple):
         return ",".join(str(part) for part in value)

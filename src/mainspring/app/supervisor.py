@@ -1,0 +1,99 @@
+"""Keeps worker processes alive: one that dies is replaced at once, one that cannot start is tried less and less often."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Awaitable, Callable
+
+from mainspring.app.child import DRAINED_BY_ORDER, Child
+
+HEALTHY_AFTER_SECONDS = 1.0
+BACKOFF_FIRST_SECONDS = 0.2
+BACKOFF_MAX_SECONDS = 10.0
+DRAIN_SLACK_SECONDS = 15.0
+
+_log = logging.getLogger("mainspring.supervisor")
+
+
+class Supervisor:
+    """`start` makes a worker process; there are `count` of them until `drain` or `stop_now`."""
+
+    def __init__(self, start: Callable[[], Awaitable[Child]], count: int, *, drain_seconds: float) -> None:
+        self._start = start
+        self._count = count
+        self._drain_seconds = drain_seconds
+        self._children: set[Child] = set()
+        self._stopping = asyncio.Event()
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until all processes have ended: because of a stop, or because each was drained by an order."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._count):
+                group.create_task(self._keep(), name=f"worker-process-{number}")
+
+    async def drain(self) -> None:
+        """Nothing is replaced any more; each process finishes what it has, as long as it may."""
+        self._stopping.set()
+        for child in list(self._children):
+            await child.drain()
+        deadline = time.monotonic() + self._drain_seconds + DRAIN_SLACK_SECONDS
+        while self._children and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        for child in list(self._children):
+            _log.warning("worker process %d did not end after its drain; it is killed", child.pid)
+            child.kill()
+
+    async def stop_now(self) -> None:
+        self._stopping.set()
+        await asyncio.gather(*(child.stop_now() for child in list(self._children)))
+
+    async def replace_all(self) -> None:
+        """Drains every process; each is replaced when it has ended."""
+        for child in list(self._children):
+            await child.drain()
+
+    async def _keep(self) -> None:
+        backoff = 0.0
+        while not self._stopping.is_set():
+            started = time.monotonic()
+            child = await self._start()
+            self._children.add(child)
+            watching = asyncio.create_task(self._note_ready(child))
+            try:
+                code = await child.wait()
+            finally:
+                self._children.discard(child)
+                watching.cancel()
+            if self._stopping.is_set() or code == DRAINED_BY_ORDER:
+                return
+            healthy = child.ready.is_set() and time.monotonic() - started >= HEALTHY_AFTER_SECONDS
+            backoff = 0.0 if healthy else min(BACKOFF_MAX_SECONDS, max(BACKOFF_FIRST_SECONDS, backoff * 2))
+            _tell(child, code, backoff)
+            await self._pause(backoff)
+
+    async def _note_ready(self, child: Child) -> None:
+        await child.ready.wait()
+        if self._children and all(each.ready.is_set() for each in self._children):
+            self.ready.set()
+
+    async def _pause(self, seconds: float) -> None:
+        if not seconds:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            pass
+
+
+def _tell(child: Child, code: int, backoff: float) -> None:
+    when = f"in {backoff:.1f} s" if backoff else "now"
+    if code == 0:
+        _log.info("worker process %d has stopped; another one starts %s", child.pid, when)
+        return
+    why = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+    _log.warning("worker process %d ended %s; another one starts %s", child.pid, why, when)

@@ -1,0 +1,48 @@
+"""Waiting for the end of a job's run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from mainspring.cli.failures import FAILED
+from mainspring.cli.output import note, print_item
+from mainspring.core.errors import ResultTimeout
+
+if TYPE_CHECKING:
+    from mainspring.app.clients import AnyClient
+
+ENDED = frozenset({"completed", "failed", "cancelled", "skipped"})
+POLL_FIRST_SECONDS = 0.01
+POLL_MAX_SECONDS = 0.25
+
+
+async def finished_run(client: AnyClient, job_id: str, seconds: float | None) -> dict[str, object]:
+    """The run of a one-time job once it has ended."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await _until_ended(client, job_id)
+    except TimeoutError:
+        raise ResultTimeout(f"job {job_id} has not ended within {seconds:g} s; it goes on: job show {job_id}") from None
+
+
+async def _until_ended(client: AnyClient, job_id: str) -> dict[str, object]:
+    wait, told = POLL_FIRST_SECONDS, ""
+    while True:
+        job = await client.get_job(job_id)
+        status = str(job.get("status"))
+        if status in ENDED:
+            last = job.get("last_run")
+            return await client.get_run(str(last["id"])) if isinstance(last, Mapping) else job
+        if status == "unknown" and told != status:
+            note(f"run {job_id} is unknown: nobody knows whether it took effect; it waits for resolve or cancel")
+            told = status
+        await asyncio.sleep(wait)
+        wait = min(POLL_MAX_SECONDS, wait * 1.5)
+
+
+def print_ended(run: dict[str, object], form: str) -> int:
+    """Prints the run with its result or error; the exit code says whether it completed."""
+    print_item(run, form)
+    return 0 if run.get("status") == "completed" else FAILED
