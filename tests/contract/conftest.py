@@ -1,0 +1,135 @@
+"""One fixture over every store. Real ones are migrated first; one that cannot be opened fails its own tests only."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mainspring.ports.store import Store
+from mainspring.stores.memory import MemoryStore
+from tests.support.servers import PostgresServer
+
+BACKENDS = ("memory", "sqlite", "postgres15", "postgres18")
+
+MakeStore = Callable[[], Store]
+OpenStore = Callable[[], Awaitable[Store]]
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def make_store(backend: str, request: pytest.FixtureRequest) -> MakeStore:
+    """Makes handles on one migrated store that nobody else uses; they are not open yet."""
+    return maker_for(backend, request)
+
+
+@pytest.fixture
+async def open_store(make_store: MakeStore) -> AsyncIterator[OpenStore]:
+    """Opens as many handles on it as a test wants, as so many programs would."""
+    opened: list[Store] = []
+
+    async def open_one() -> Store:
+        store = make_store()
+        await store.open()
+        opened.append(store)
+        return store
+
+    yield open_one
+    for store in opened:
+        await store.close()
+
+
+@pytest.fixture
+async def store(open_store: OpenStore) -> Store:
+    return await open_store()
+
+
+@pytest.fixture
+async def other(open_store: OpenStore, store: Store) -> Store:
+    """A second program on the same store."""
+    return await open_store()
+
+
+@pytest.fixture
+def make_empty_store(backend: str, request: pytest.FixtureRequest) -> MakeStore:
+    """Makes handles on one store that was never migrated."""
+    if backend == "memory":
+        return maker_for(backend, request)
+    if backend == "sqlite":
+        path = str(request.getfixturevalue("tmp_path") / "empty.db")
+        return lambda: sqlite_store(path)
+    url = str(request.getfixturevalue(f"{backend}_url"))
+    return lambda: postgres_store(url)
+
+
+def maker_for(backend: str, request: pytest.FixtureRequest) -> MakeStore:
+    if backend == "memory":
+        first = MemoryStore()
+        return lambda: MemoryStore(memory=first.memory)
+    if backend == "sqlite":
+        folder: Path = request.getfixturevalue("tmp_path")
+        path = str(folder / "mainspring.db")
+        migrated(sqlite_store(path))
+        return lambda: sqlite_store(path)
+    url = str(request.getfixturevalue(f"contract_{backend}_url"))
+    return lambda: postgres_store(url)
+
+
+def sqlite_store(path: str) -> Store:
+    from mainspring.stores.sqlite.store import SqliteStore
+
+    return SqliteStore(path)
+
+
+def postgres_store(url: str) -> Store:
+    from mainspring.stores.postgres.store import PostgresStore
+
+    return PostgresStore(url)
+
+
+def migrated(store: Store) -> None:
+    """In an event loop of its own, so that it works inside and outside of one."""
+    failures: list[BaseException] = []
+
+    async def migrate() -> None:
+        await store.migrations.up()
+        await store.close()
+
+    def attempt() -> None:
+        try:
+            asyncio.run(migrate())
+        except BaseException as error:  # noqa: BLE001 - handed on to the test's thread
+            failures.append(error)
+
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+
+
+@pytest.fixture
+def contract_postgres15_url(postgres15_server: PostgresServer) -> Iterator[str]:
+    yield from clone(postgres15_server)
+
+
+@pytest.fixture
+def contract_postgres18_url(postgres18_server: PostgresServer) -> Iterator[str]:
+    yield from clone(postgres18_server)
+
+
+def clone(server: PostgresServer) -> Iterator[str]:
+    """A copy of a database that was migrated once: many times faster than to migrate each."""
+    template = server.template("contract", lambda url: migrated(postgres_store(url)))
+    url = server.create_database(template=template)
+    try:
+        yield url
+    finally:
+        server.drop_database(url)
