@@ -8,15 +8,13 @@ from uuid import UUID
 
 from mainspring.app.result_watch import ResultWatch
 from mainspring.app.stores import open_store, prepare_store
+from mainspring.client.base import ClientSettings
 from mainspring.client.direct import Direct
-from mainspring.client.identity import IdMaker
-from mainspring.client.submission import Request, prepare, prepare_all
+from mainspring.client.submission import Request, prepare
 from mainspring.config import Settings
-from mainspring.core.model import NewJob
 from mainspring.observe.events import Bus
-from mainspring.ports.clock import Clock, SystemClock
-from mainspring.ports.store import Store
-from mainspring.ports.store_time import StoreTime
+from mainspring.ports.clock import SystemClock
+from mainspring.ports.store import Store, Submitted
 from mainspring.tasks.submitter import Order
 
 R = TypeVar("R")
@@ -25,35 +23,31 @@ R = TypeVar("R")
 class Connection:
     """`lent` ones belong to a worker, who closes them."""
 
-    def __init__(self, store: Store, direct: Direct, clock: Clock, *, lent: bool = False) -> None:
-        self.store = store
+    def __init__(self, direct: Direct, *, lent: bool = False) -> None:
         self.direct = direct
+        self.store = direct.store
         self.lent = lent
-        self.results = ResultWatch(store, clock)
-        self._time = StoreTime(store, clock)
-        self._ids = IdMaker(clock)
+        self.results = ResultWatch(direct.store, direct.clock)
 
     async def submit(self, orders: Sequence[Order[R]]) -> list[UUID]:
         """Stores the orders, all or none; nothing is stored if any of them is wrong."""
-        if not orders:
-            return []
-        await self._time.refresh()
-        return list(await self.direct.submit_prepared(self._prepared(orders)))
+        requests = [
+            Request({"task": order.task.name, **order.options}, payload=order.payload, defaults=order.task.document)
+            for order in orders
+        ]
+        submitted = await self._submit_one(requests[0]) if len(requests) == 1 else await self.direct.submit(requests)
+        return [each.id for each in submitted]
 
     async def close(self) -> None:
         self.results.stop()
         await self.direct.close()
 
-    def _prepared(self, orders: Sequence[Order[R]]) -> list[NewJob]:
-        now = self._time.now()
-        ids = self._ids(now, len(orders))
-        requests = [
-            Request({"task": order.task.name, **order.options}, payload=order.payload, defaults=order.task.document)
-            for order in orders
-        ]
-        if len(requests) == 1:
-            return [prepare(requests[0], ids[0], now)]
-        return prepare_all(requests, ids, now)
+    async def _submit_one(self, request: Request) -> list[Submitted]:
+        """Problems of a single job point into it, not into a list."""
+        direct = self.direct
+        now = await direct.now()
+        job = prepare(request, direct.ids(now, 1)[0], now, namespace=direct.settings.namespace)
+        return await direct.submit_prepared([job])
 
 
 async def connected(settings: Settings) -> Connection:
@@ -64,8 +58,9 @@ async def connected(settings: Settings) -> Connection:
     except BaseException:
         await store.close()
         raise
-    return Connection(store, direct_of(store, settings), SystemClock())
+    return Connection(direct_of(store, settings))
 
 
 def direct_of(store: Store, settings: Settings, bus: Bus | None = None) -> Direct:
-    return Direct(store, SystemClock(), bus or Bus(), settings)
+    told = ClientSettings(misfire=settings.misfire, ready_limit=settings.ready_limit)
+    return Direct(store, SystemClock(), bus or Bus(), told)

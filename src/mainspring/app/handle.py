@@ -51,7 +51,7 @@ class Handle(Generic[R_co]):
     async def cancel(self) -> None:
         """Asks for the end of the job; a running handler is told and gets its grace."""
         connection = await self._connections.here()
-        await connection.store.cancel([self._identity])
+        await connection.direct.cancel_job(self.id)
 
     def status_sync(self) -> str:
         return self._connections.call(self.status())

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mainspring.client.direct import Direct
-from mainspring.core.errors import Conflict, InvalidInput, StaleVersion
+from mainspring.core.errors import Conflict, InvalidInput, NotFound
 
 FINGERPRINT = "mainspring.declared"
 _JOB_ONLY = frozenset(
@@ -71,28 +71,19 @@ async def store_schedules(direct: Direct, schedules: Sequence[Declared]) -> list
 async def _store(direct: Direct, schedule: Declared) -> bool:
     document = {**schedule.document, "metadata": _metadata(schedule)}
     for _ in range(_TRIES):
-        found = await _live(direct, schedule.key)
         try:
-            if found is None:
+            holder = await direct.store.find_key(schedule.key)
+            if holder is None:
                 await direct.create_job({**document, "key": schedule.key})
                 return True
-            if _fingerprint_of(found) == schedule.fingerprint:
+            if _fingerprint_of(await direct.get_job(str(holder))) == schedule.fingerprint:
                 return False
-            await direct.patch_job(str(found["id"]), document, if_match=str(found["version"]))
+            await direct.put_job_by_key(schedule.key, document)
             return True
-        except (Conflict, StaleVersion):
+        except (Conflict, NotFound):
             # Another process does the same at this moment: look again at what it made.
             continue
     return False
-
-
-async def _live(direct: Direct, key: str) -> Mapping[str, object] | None:
-    answer = await direct.list_jobs(key=key, limit=10)
-    items = answer["items"]
-    for job in items if isinstance(items, list) else []:
-        if isinstance(job, Mapping) and job.get("status") in ("active", "paused"):
-            return job
-    return None
 
 
 def _metadata(schedule: Declared) -> dict[str, object]:

@@ -35,7 +35,7 @@ def open_store(settings: Settings) -> Store:
     if scheme == "memory":
         return _memory(url)
     raise InvalidInput.at(
-        "store", f"{scheme}:// is no store; it can be sqlite://, postgresql:// or, in tests, memory://"
+        "store", f"{scheme}:// is no store; it can be sqlite:///file.db or postgresql://user@host/database"
     )
 
 
@@ -99,7 +99,7 @@ def _postgres(url: str) -> Store:
 def _memory(url: str) -> Store:
     """One for each name in this process, so that the parts of a test meet in it."""
     if url not in _memory_stores:
-        from mainspring.stores.memory import MemoryStore
+        from mainspring.stores.memory.store import MemoryStore
 
         _memory_stores[url] = MemoryStore()
     return _memory_stores[url]

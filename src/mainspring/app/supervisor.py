@@ -7,8 +7,9 @@ import logging
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
-from mainspring.app.child import DRAINED_BY_ORDER, Child
+from mainspring.app.child import DRAINED_BY_ORDER
 
 HEALTHY_AFTER_SECONDS = 1.0
 BACKOFF_FIRST_SECONDS = 0.2
@@ -18,38 +19,71 @@ DRAIN_SLACK_SECONDS = 15.0
 _log = logging.getLogger("mainspring.supervisor")
 
 
+class Child(Protocol):
+    """A worker process, as far as it matters here."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def ready(self) -> asyncio.Event: ...
+
+    async def wait(self) -> int: ...
+
+    async def drain(self) -> None: ...
+
+    async def stop_now(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
 class Supervisor:
     """`start` makes a worker process; there are `count` of them until `drain` or `stop_now`."""
 
-    def __init__(self, start: Callable[[], Awaitable[Child]], count: int, *, drain_seconds: float) -> None:
+    def __init__(
+        self,
+        start: Callable[[], Awaitable[Child]],
+        count: int,
+        *,
+        drain_seconds: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._monotonic = monotonic
         self._start = start
         self._count = count
         self._drain_seconds = drain_seconds
         self._children: set[Child] = set()
         self._stopping = asyncio.Event()
+        self._ended = asyncio.Event()
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
         """Until all processes have ended: because of a stop, or because each was drained by an order."""
-        async with asyncio.TaskGroup() as group:
-            for number in range(self._count):
-                group.create_task(self._keep(), name=f"worker-process-{number}")
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(self._count):
+                    group.create_task(self._keep(), name=f"worker-process-{number}")
+        finally:
+            self._ended.set()
 
     async def drain(self) -> None:
         """Nothing is replaced any more; each process finishes what it has, as long as it may."""
         self._stopping.set()
         for child in list(self._children):
             await child.drain()
-        deadline = time.monotonic() + self._drain_seconds + DRAIN_SLACK_SECONDS
-        while self._children and time.monotonic() < deadline:
-            await asyncio.sleep(0.02)
-        for child in list(self._children):
-            _log.warning("worker process %d did not end after its drain; it is killed", child.pid)
-            child.kill()
+        try:
+            async with asyncio.timeout(self._drain_seconds + DRAIN_SLACK_SECONDS):
+                await self._ended.wait()
+        except TimeoutError:
+            for child in list(self._children):
+                _log.warning("worker process %d did not end after its drain; it is killed", child.pid)
+                child.kill()
+            await self._ended.wait()
 
     async def stop_now(self) -> None:
         self._stopping.set()
         await asyncio.gather(*(child.stop_now() for child in list(self._children)))
+        await self._ended.wait()
 
     async def replace_all(self) -> None:
         """Drains every process; each is replaced when it has ended."""
@@ -59,9 +93,11 @@ class Supervisor:
     async def _keep(self) -> None:
         backoff = 0.0
         while not self._stopping.is_set():
-            started = time.monotonic()
+            started = self._monotonic()
             child = await self._start()
             self._children.add(child)
+            if self._stopping.is_set():
+                await child.drain()
             watching = asyncio.create_task(self._note_ready(child))
             try:
                 code = await child.wait()
@@ -70,7 +106,7 @@ class Supervisor:
                 watching.cancel()
             if self._stopping.is_set() or code == DRAINED_BY_ORDER:
                 return
-            healthy = child.ready.is_set() and time.monotonic() - started >= HEALTHY_AFTER_SECONDS
+            healthy = child.ready.is_set() and self._monotonic() - started >= HEALTHY_AFTER_SECONDS
             backoff = 0.0 if healthy else min(BACKOFF_MAX_SECONDS, max(BACKOFF_FIRST_SECONDS, backoff * 2))
             _tell(child, code, backoff)
             await self._pause(backoff)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -40,7 +41,7 @@ class JsonOrText(Json):
         return super().convert(value, param, ctx)
 
 
-_FIELDS: tuple[tuple[str, click.ParamType | None, str], ...] = (
+_FIELDS: tuple[tuple[str, click.ParamType[object] | None, str], ...] = (
     ("payload", Json(), "The task's arguments by name, as a JSON object; @file or - reads it."),
     ("at", None, "Run at this time, RFC 3339 with an offset."),
     ("delay", None, 'Run after this time, such as "90s" or "24h".'),
@@ -91,5 +92,5 @@ def job_document(fields: dict[str, object]) -> dict[str, object]:
 
 def _content(value: str) -> str:
     if value == "-":
-        return click.get_text_stream("stdin").read()
+        return sys.stdin.read()
     return Path(value[1:]).read_text(encoding="utf-8") if value.startswith("@") else value

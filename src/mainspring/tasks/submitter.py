@@ -19,13 +19,25 @@ class JobHandle(Protocol[R_co]):
     @property
     def id(self) -> str: ...
 
-    async def result(self, timeout: float | None = None) -> R_co:
-        """Waits for the end: the result, or RunFailed; ResultTimeout after `timeout` seconds."""
+    async def status(self) -> str:
+        """The status of the job, or of its newest run, in the words of the API."""
         ...
 
-    def result_sync(self, timeout: float | None = None) -> R_co:
+    async def result(self, timeout: float | str | None = None) -> R_co:
+        """Waits for the end: the result, or RunFailed; ResultTimeout after `timeout` (seconds, or such as "5m")."""
+        ...
+
+    async def cancel(self) -> None:
+        """Ends what has not ended; a handler that runs is told and gets its grace."""
+        ...
+
+    def status_sync(self) -> str: ...
+
+    def result_sync(self, timeout: float | str | None = None) -> R_co:
         """The same for code without an event loop."""
         ...
+
+    def cancel_sync(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

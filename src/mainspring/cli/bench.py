@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import json
+
+import click
+
+from mainspring import config
+from mainspring.cli.output import print_item
+
+
+@click.command
+@click.argument("workload", type=click.Choice(["flood", "producer", "pickup"]))
+@click.option("--store", metavar="URL", help="The store; it gets a schema of its own, which is removed again.")
+@click.option("--runs", type=click.IntRange(min=1), metavar="N", help="How many runs.")
+@click.option("--seconds", type=float, metavar="S", help="For how long, where the workload goes by time.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+def bench(workload: str, store: str | None, runs: int | None, seconds: float | None, as_json: bool) -> None:  # noqa: FBT001
+    """Measure a workload side by side with the bare SQL that does the same writes."""
+    from mainspring.bench import run
+
+    settings = config.load(flags={"store": store})
+    result = run(workload, store=settings.store, runs=runs, seconds=seconds)
+    if as_json:
+        print(json.dumps(result))
+    else:
+        print_item(result, "table")

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command
+def openapi() -> None:
+    """Print the OpenAPI document of the HTTP API."""
+    from mainspring.api.openapi import document
+
+    print(json.dumps(document(), indent=2))
