@@ -209,7 +209,7 @@ def _read_fields(value: Mapping[str, object], problems: Problems) -> dict[str, o
         reader = _READERS.get(name)
         if reader is None:
             if name in NOT_OFFERED:
-                if each not in (None, [], {}, ()):
+                if each is not None and (DEFAULTS[name] != () or each not in ([], ())):
                     problems.add(f"/{name}", f"this server does not offer {NOT_OFFERED[name]} yet")
             elif name != "payload":
                 unknown.append(name)
