@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,8 @@ POLL_MAX_SECONDS = 0.25
 
 async def finished_run(client: AnyClient, job_id: str, seconds: float | None) -> dict[str, object]:
     """The run of a one-time job once it has ended."""
+    import asyncio
+
     try:
         async with asyncio.timeout(seconds):
             return await _until_ended(client, job_id)
@@ -28,6 +29,8 @@ async def finished_run(client: AnyClient, job_id: str, seconds: float | None) ->
 
 
 async def _until_ended(client: AnyClient, job_id: str) -> dict[str, object]:
+    import asyncio
+
     wait, told = POLL_FIRST_SECONDS, ""
     while True:
         job = await client.get_job(job_id)

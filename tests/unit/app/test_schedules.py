@@ -1,0 +1,99 @@
+"""Schedules that stand in code, stored by any number of processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+
+from mainspring import InvalidInput, Mainspring
+from mainspring.app.schedules import store_schedules
+from mainspring.client.direct import Direct
+
+
+@pytest.fixture
+async def direct() -> AsyncIterator[Direct]:
+    app = Mainspring(store=f"memory://{uuid4()}")
+    yield (await app.connections.here()).direct
+    await app.close()
+
+
+def nightly(hour: int = 1) -> Mainspring:
+    app = Mainspring()
+
+    @app.cron(f"30 {hour} * * *", timezone="Europe/Berlin", misfire="once", queue="night")
+    def clean() -> None: ...
+
+    return app
+
+
+async def jobs(direct: Direct) -> list[dict[str, object]]:
+    items = (await direct.list_jobs())["items"]
+    assert isinstance(items, list)
+    return items
+
+
+async def test_a_declared_schedule_becomes_a_job_once(direct: Direct) -> None:
+    assert await store_schedules(direct, nightly().schedules) == ["schedule:clean"]
+    assert await store_schedules(direct, nightly().schedules) == []
+
+    (job,) = await jobs(direct)
+    assert (job["task"], job["cron"], job["timezone"], job["queue"], job["status"]) == (
+        "clean",
+        "30 1 * * *",
+        "Europe/Berlin",
+        "night",
+        "active",
+    )
+
+
+async def test_many_processes_make_one_job(direct: Direct) -> None:
+    await asyncio.gather(*(store_schedules(direct, nightly().schedules) for _ in range(10)))
+    assert len(await jobs(direct)) == 1
+
+
+async def test_a_change_in_code_changes_the_job_in_place(direct: Direct) -> None:
+    await store_schedules(direct, nightly(1).schedules)
+    (before,) = await jobs(direct)
+    assert await store_schedules(direct, nightly(2).schedules) == ["schedule:clean"]
+    (after,) = await jobs(direct)
+    assert (after["id"], after["cron"]) == (before["id"], "30 2 * * *")
+
+
+async def test_an_operators_pause_stays(direct: Direct) -> None:
+    await store_schedules(direct, nightly(1).schedules)
+    (job,) = await jobs(direct)
+    await direct.pause_job(str(job["id"]))
+    await store_schedules(direct, nightly(1).schedules)
+    await store_schedules(direct, nightly(2).schedules)
+    (after,) = await jobs(direct)
+    assert (after["status"], after["cron"]) == ("paused", "30 2 * * *")
+
+
+async def test_an_operators_edit_stays_until_the_code_changes(direct: Direct) -> None:
+    await store_schedules(direct, nightly(1).schedules)
+    (job,) = await jobs(direct)
+    await direct.patch_job(str(job["id"]), {"cron": "0 5 * * *"})
+    await store_schedules(direct, nightly(1).schedules)
+    assert (await jobs(direct))[0]["cron"] == "0 5 * * *"
+    await store_schedules(direct, nightly(2).schedules)
+    assert (await jobs(direct))[0]["cron"] == "30 2 * * *"
+
+
+async def test_every_and_a_payload(direct: Direct) -> None:
+    app = Mainspring()
+
+    @app.every("5m", payload={"to": "a@b.c"}, key="greetings", max_runs=3)
+    async def greet(to: str) -> None: ...
+
+    await store_schedules(direct, app.schedules)
+    (job,) = await jobs(direct)
+    assert (job["every"], job["payload"], job["key"], job["max_runs"]) == ("5m", {"to": "a@b.c"}, "greetings", 3)
+
+
+def test_two_schedules_of_one_key_are_refused() -> None:
+    app = nightly()
+    with pytest.raises(InvalidInput, match="two schedules have the key 'schedule:clean'"):
+        app.every("1m", key="schedule:clean", name="other")(lambda: None)
