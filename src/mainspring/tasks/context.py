@@ -19,6 +19,10 @@ class RunSink(Protocol):
 
     def log(self, run: RunContext, level: str, message: str, fields: dict[str, object]) -> None: ...
 
+    def gap(self, run: RunContext) -> None:
+        """The attempt has ended, and some of its lines were not kept."""
+        ...
+
     def progress(self, run: RunContext, value: float | None, message: str | None) -> None: ...
 
 

@@ -1,0 +1,1 @@
+"""How a handler is carried out: where it runs, and what can stop it."""

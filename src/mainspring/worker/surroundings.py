@@ -1,0 +1,24 @@
+"""What every part of a worker stands in: the store, the clocks, who listens, and who this worker is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from mainspring.observe.events import Bus
+from mainspring.ports.clock import Clock
+from mainspring.ports.store import Store
+from mainspring.worker.settings import WorkerSettings
+from mainspring.worker.storetime import StoreTime
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """`worker` changes when its runs were taken from it: it goes on under a new id."""
+
+    store: Store
+    clock: Clock
+    bus: Bus
+    settings: WorkerSettings
+    store_time: StoreTime
+    worker: UUID
