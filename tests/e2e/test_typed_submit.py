@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SOURCE = '''
+SOURCE = """
 from mainspring import Mainspring, Retry
 
 app = Mainspring()
@@ -41,7 +41,7 @@ async def wrong() -> None:
     await send.options(delay="5m").submit("a", subject="b")
     sync.submit_sync("3")
     nightly.submit_sync(1)
-'''
+"""
 
 
 def test_mypy_sees_the_arguments_of_submit(tmp_path: Path) -> None:

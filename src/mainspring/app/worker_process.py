@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import signal
 
 from mainspring import __version__
@@ -72,9 +74,21 @@ async def _work(app: Mainspring, settings: Settings, store: Store, stopping: Sto
     worker = Worker(store, app.registry, SystemClock(), bus, settings_of(settings), None)
     stops = asyncio.create_task(_pass_on(stopping, worker))
     try:
-        return await worker.run()
+        code = await worker.run()
     finally:
         stops.cancel()
+    if code == 0 and not stopping.asked.is_set():
+        code = DRAINED_BY_ORDER
+    if worker.must_exit_hard:
+        await store.close()
+        _exit_hard(code)
+    return code
+
+
+def _exit_hard(code: int) -> None:
+    """Threads that do not stop would hold up a normal end for ever."""
+    logging.shutdown()
+    os._exit(code)
 
 
 async def _pass_on(stopping: Stopping, worker: Worker) -> None:
