@@ -40,6 +40,10 @@ INSERT INTO {schema}.floor_runs (id, lane, ready_at, scheduled_at, created_at, p
 SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 1, $2, $2, $2, '{{}}'::bytea
 FROM generate_series(1, $1::bigint) AS n
 
+-- name: settle
+-- Statistics for the planner, as autovacuum would leave them; hint bits are set on the way.
+VACUUM ANALYZE {schema}.floor_runs
+
 -- name: claim
 -- One statement, one commit: heads of the line, skipping what others hold.
 WITH head AS MATERIALIZED (

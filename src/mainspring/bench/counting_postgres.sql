@@ -1,0 +1,57 @@
+-- name: queued
+-- Whether anything waits to be claimed.
+SELECT EXISTS (SELECT 1 FROM {schema}.runs WHERE state = 0)
+
+-- name: live
+-- Whether anything has not ended.
+SELECT EXISTS (SELECT 1 FROM {schema}.runs)
+
+-- name: tally
+-- What became of the runs, by their own rows.
+SELECT count(*), count(DISTINCT id), coalesce(sum(greatest(attempt - 1, 0)), 0),
+       count(*) FILTER (WHERE started_at < scheduled_at), coalesce(min(started_at), 0), coalesce(max(finished_at), 0)
+FROM {schema}.history WHERE state = 10
+
+-- name: spans
+-- From one instant of a run to a later one.
+SELECT {end} - {begin} FROM {schema}.history WHERE state = 10
+
+-- name: tidy_runs
+-- What vacuum would do in its own time.
+VACUUM ANALYZE {schema}.runs
+
+-- name: tidy_lanes
+-- What vacuum would do in its own time.
+VACUUM ANALYZE {schema}.lanes
+
+-- name: create_schema
+-- A place of its own.
+CREATE SCHEMA {schema}
+
+-- name: remove_schema
+-- Leaves nothing behind.
+DROP SCHEMA IF EXISTS {schema} CASCADE
+
+-- name: create_probe
+-- What the flush of a commit is measured on.
+CREATE TABLE {schema}.bench_probe (number integer)
+
+-- name: probe_write
+-- A commit that must reach the disk.
+INSERT INTO {schema}.bench_probe VALUES (1)
+
+-- name: probe_read
+-- The same round trip without a flush.
+SELECT count(*) FROM (VALUES (1)) AS one
+
+-- name: drop_probe
+-- Leaves nothing behind.
+DROP TABLE {schema}.bench_probe
+
+-- name: setting
+-- One of those that figures depend on.
+SELECT current_setting($1, true)
+
+-- name: server
+-- Who serves us: on this machine its processes can be counted.
+SELECT pg_backend_pid(), inet_server_addr() IS NULL OR inet_server_addr() << '127.0.0.0/8' OR inet_server_addr() = '::1'

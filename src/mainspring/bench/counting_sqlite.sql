@@ -1,0 +1,29 @@
+-- name: queued
+-- Whether anything waits to be claimed.
+SELECT EXISTS (SELECT 1 FROM runs WHERE state = 0)
+
+-- name: live
+-- Whether anything has not ended.
+SELECT EXISTS (SELECT 1 FROM runs)
+
+-- name: tally
+-- What became of the runs, by their own rows.
+SELECT count(*), count(DISTINCT id), coalesce(sum(max(attempt - 1, 0)), 0),
+       count(*) FILTER (WHERE started_at < scheduled_at), coalesce(min(started_at), 0), coalesce(max(finished_at), 0)
+FROM history WHERE state = 10
+
+-- name: spans
+-- From one instant of a run to a later one.
+SELECT {end} - {begin} FROM history WHERE state = 10
+
+-- name: tidy
+-- The log is brought home, so that the next measurement begins with an empty one.
+PRAGMA wal_checkpoint(TRUNCATE)
+
+-- name: journal
+-- How the file is written.
+PRAGMA journal_mode
+
+-- name: pages
+-- How large its pages are.
+PRAGMA page_size
