@@ -1,0 +1,184 @@
+"""Who lives: workers and what is asked of them, those declared lost, what becomes of their runs; schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from mainspring.core.decide import Next, Tally, decide_lost, record_attempt
+from mainspring.core.model import BeatAnswer, Duration, Evidence, Instant, TaskInfo, WorkerInfo
+from mainspring.core.policy import policy_of
+from mainspring.core.states import State
+from mainspring.ports.store import Rescued, Topic
+from mainspring.stores.sqlite.ending import bury
+from mainspring.stores.sqlite.rows import UNIT, raw_of, read_workers, uuid_of
+from mainspring.stores.sqlite.session import Session
+
+# --- workers
+
+
+def register(session: Session, worker: WorkerInfo, tasks: Sequence[TaskInfo], now: Instant | None) -> Instant:
+    instant = session.now(now)
+    session.run(
+        "add_worker",
+        (
+            worker.id.bytes,
+            worker.namespace,
+            worker.host,
+            worker.pid,
+            UNIT.join(worker.queues),
+            worker.slots,
+            worker.version,
+            worker.lease,
+            raw_of(worker.keeper),
+            instant,
+        ),
+    )
+    for task in tasks:
+        _open_lanes(session, worker.namespace, task, instant)
+    return instant
+
+
+def _open_lanes(session: Session, namespace: str, task: TaskInfo, now: Instant) -> None:
+    is_new = not session.is_known(namespace, task.name)
+    session.run("add_task", (namespace, task.name, task.signature, task.defaults, now))
+    if is_new:
+        for lane in session.lanes.all(session):
+            if lane.namespace == namespace and lane.task == task.name:
+                session.hint(Topic.READY, lane.queue)
+
+
+def known_tasks(session: Session, names: Sequence[str] | None, namespace: str) -> list[TaskInfo]:
+    rows = session.run("tasks_of_namespace", (namespace,))
+    return [TaskInfo(name, signature, defaults) for name, signature, defaults in rows if names is None or name in names]
+
+
+def beat(session: Session, workers: Sequence[UUID], now: Instant | None) -> list[BeatAnswer]:
+    """Signs of life are locks of the operating system here: a beat only asks what is wanted of the worker."""
+    instant = session.now(now)
+    return [_beat_one(session, worker.bytes, instant) for worker in workers]
+
+
+def _beat_one(session: Session, worker: bytes, now: Instant) -> BeatAnswer:
+    found = session.row("beating", (worker,))
+    if found is None:
+        return BeatAnswer(known=False, now=now)
+    asked = tuple((uuid_of(identity), fence) for identity, fence in session.run("cancels_of_worker", (worker,)))
+    return BeatAnswer(known=True, drain=bool(found[0]), cancel=asked, now=now)
+
+
+def drain(session: Session, worker: UUID) -> bool:
+    known = session.run("start_drain", (worker.bytes,)).rowcount == 1
+    if known:
+        session.hint(Topic.WORKER, str(worker))
+    return known
+
+
+def deregister(session: Session, worker: UUID) -> None:
+    session.run("drop_worker", (worker.bytes,))
+
+
+def workers(session: Session, *, lost: bool) -> list[WorkerInfo]:
+    listed = read_workers(session.run("all_workers"))
+    return [info for info in listed if info.lost_at is None or (lost and info.running)]
+
+
+# --- loss
+
+
+def declare_lost(
+    session: Session,
+    worker: UUID,
+    evidence: Evidence,
+    *,
+    beat: int | None,
+    culprit: UUID | None,
+    now: Instant | None,
+) -> bool:
+    values = (worker.bytes, session.now(now), evidence.value, raw_of(culprit), beat)
+    lost = session.run("mark_lost", values).rowcount == 1
+    if lost:
+        session.hint(Topic.WORKER, str(worker))
+    return lost
+
+
+class LostRun(NamedTuple):
+    number: int
+    id: bytes
+    lane: int
+    document: str | None
+    spent: int
+    deaths: int
+    attempt: int
+    attempts: str | None
+    started_at: Instant | None
+    cancel_requested_at: Instant | None
+
+
+def nothing_to_rescue(session: Session) -> list[Rescued] | None:
+    return None if session.run("holders_gone").fetchall() else []
+
+
+def rescue(session: Session, limit: int, random_value: float, now: Instant | None) -> list[Rescued]:
+    instant = session.now(now)
+    rescued: list[Rescued] = []
+    ended: list[int] = []
+    for holder, evidence, culprit in session.run("holders_gone").fetchall():
+        for row in session.run("held_by_worker", (holder, limit - len(rescued))).fetchall():
+            run = LostRun(*row)
+            decision = _decide(run, evidence, culprit, random_value)
+            _apply(session, run, holder, decision, instant)
+            if decision.state.ended:
+                ended.append(run.number)
+            elif decision.state is State.QUEUED:
+                session.ready(run.lane)
+            reason = decision.reason or decision.outcome.value
+            rescued.append(Rescued(uuid_of(run.id), uuid_of(holder), int(decision.state), reason))
+        if len(rescued) >= limit:
+            break
+    bury(session, ended, instant)
+    return rescued
+
+
+def _decide(run: LostRun, evidence: str | None, culprit: bytes | None, random_value: float) -> Next:
+    """A worker that nobody knows any more has stopped by itself: its runs are those of a dead one."""
+    tally = Tally(run.spent, run.deaths, run.cancel_requested_at is not None)
+    known = Evidence(evidence) if evidence else Evidence.DEATH
+    return decide_lost(tally, policy_of(run.document), known, random_value, culprit=culprit == run.id)
+
+
+def _apply(session: Session, run: LostRun, holder: bytes, decision: Next, now: Instant) -> None:
+    attempts = record_attempt(
+        run.attempts,
+        number=run.attempt,
+        worker=str(uuid_of(holder)),
+        started_at=run.started_at,
+        finished_at=now,
+        outcome=decision.outcome,
+    )
+    ready_at = now + decision.wait if decision.state is State.RETRYING else None
+    session.run(
+        "lose_attempt",
+        (run.number, int(decision.state), decision.spent, decision.deaths, attempts, decision.reason, ready_at),
+    )
+
+
+# --- schedulers
+
+
+def scheduler_beat(
+    session: Session, scheduler: UUID, host: str, silent_after: Duration, now: Instant | None
+) -> list[UUID]:
+    instant = session.now(now)
+    session.run("beat_scheduler", (scheduler.bytes, host, instant))
+    return [identity for identity, _, _ in schedulers(session, silent_after, instant)]
+
+
+def schedulers(session: Session, silent_after: Duration, now: Instant | None) -> list[tuple[UUID, str, Instant]]:
+    rows = session.run("living_schedulers", (session.now(now) - silent_after,))
+    return [(uuid_of(identity), host, beat_at) for identity, host, beat_at in rows]
+
+
+def scheduler_stop(session: Session, scheduler: UUID) -> None:
+    session.run("drop_scheduler", (scheduler.bytes,))
