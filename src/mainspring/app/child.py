@@ -7,17 +7,22 @@ import contextlib
 import signal
 import socket
 import sys
+from collections.abc import Callable
 
 from mainspring.app.lifeline import READY, STOP, STOP_NOW, Assignment
 
 DRAINED_BY_ORDER = 64  # the exit code of a worker process that somebody asked to drain: it is not replaced
+LAST_WORDS_SECONDS = 0.5
 KILL_AFTER_SECONDS = 3.0
 
 
 class Child:
     """Started by exec, never by fork: nothing of the supervisor's threads, loops and locks reaches it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, line: socket.socket) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, line: socket.socket, hear_sums: Callable[[bytes], None]
+    ) -> None:
+        self._hear_sums = hear_sums
         self.pid = process.pid
         self._process = process
         self._line = line
@@ -25,7 +30,7 @@ class Child:
         self._listening = asyncio.create_task(self._listen(), name=f"lifeline-{self.pid}")
 
     @classmethod
-    async def start(cls, assignment: Assignment) -> Child:
+    async def start(cls, assignment: Assignment, hear_sums: Callable[[bytes], None]) -> Child:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", "mainspring", "worker-process", assignment.app]
         with theirs:
@@ -39,13 +44,15 @@ class Child:
                 stdout=sys.stderr.fileno(),
             )
         ours.setblocking(False)
-        child = cls(process, ours)
+        child = cls(process, ours, hear_sums)
         await child._send(assignment.encode())
         return child
 
     async def wait(self) -> int:
         """Its exit code, negative for a signal."""
         code = await self._process.wait()
+        # Its last words are on the line, unless something that it left behind still holds the other end.
+        await asyncio.wait((self._listening,), timeout=LAST_WORDS_SECONDS)
         self._listening.cancel()
         self._line.close()
         return code
@@ -73,8 +80,13 @@ class Child:
     async def _listen(self) -> None:
         heard = b""
         with contextlib.suppress(OSError):
-            while said := await asyncio.get_running_loop().sock_recv(self._line, 256):
-                heard += said
-                if READY in heard:
-                    self.ready.set()
-                    heard = b""
+            while said := await asyncio.get_running_loop().sock_recv(self._line, 1 << 16):
+                *lines, heard = (heard + said).split(b"\n")
+                for line in lines:
+                    self._hear(line)
+
+    def _hear(self, line: bytes) -> None:
+        if line == READY.strip():
+            self.ready.set()
+        else:
+            self._hear_sums(line)

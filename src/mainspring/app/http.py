@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 
@@ -11,8 +12,8 @@ import uvicorn
 
 from mainspring.api.server import build
 from mainspring.client.direct import Direct
-from mainspring.config import Settings
-from mainspring.observe.events import Bus
+from mainspring.observe.metrics import Metrics
+from mainspring.web.pages import pages
 
 STOP_SECONDS_MAX = 2
 
@@ -34,9 +35,9 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def serving(direct: Direct, bus: Bus, settings: Settings, listener: socket.socket) -> AsyncIterator[None]:
+async def serving(direct: Direct, metrics: Metrics, listener: socket.socket) -> AsyncIterator[None]:
     """Answers HTTP while the block lasts."""
-    app = build(direct, bus=bus, settings=settings)
+    app = build(direct, metrics=metrics, pages=pages(direct))
     server = _Server(
         uvicorn.Config(
             app,

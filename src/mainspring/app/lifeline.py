@@ -1,7 +1,7 @@
 """What ties a worker process to its supervisor: a socket pair.
 
-The supervisor first sends the settings, then orders, a line each; the child says when it is ready. When the line
-breaks, the supervisor is gone: then the child dies at once, so that killing the supervisor is never survived by half
+The supervisor first sends the settings, then orders, a line each; the child says when it is ready, and now and then
+what it has added up for the metrics. When the line breaks, the supervisor is gone: then the child dies at once, so that killing the supervisor is never survived by half
 of the program. Its keeper sees that death like any other.
 """
 
@@ -53,9 +53,10 @@ class Lifeline:
         """Calls `obey` with each order, in a thread of its own that even a blocked event loop cannot hold up."""
         threading.Thread(target=self._listen, args=(obey,), name="mainspring-lifeline", daemon=True).start()
 
-    def say_ready(self) -> None:
+    def say(self, line: bytes) -> None:
+        """One line to the supervisor; nothing if it is gone, which `listen` takes care of."""
         try:
-            self._socket.sendall(READY)
+            self._socket.sendall(line)
         except OSError:
             return
 

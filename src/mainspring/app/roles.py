@@ -26,6 +26,7 @@ from mainspring.config import Settings
 from mainspring.core.model import SECOND
 from mainspring.observe import logs
 from mainspring.observe.events import Bus
+from mainspring.observe.tally import Tally
 from mainspring.ports.store import Store
 
 WORKERS_READY_SECONDS_MAX = 5.0
@@ -67,7 +68,9 @@ class _Roles:
         self._stopping = stopping
         self._listener = listener
         self._bus = Bus()
+        self._tally = Tally()
         self._bus.subscribe(logs.log_event)
+        self._bus.subscribe(self._tally.listen)
         self._direct = direct_of(store, plan.settings, self._bus)
 
     async def run(self) -> int:
@@ -93,14 +96,18 @@ class _Roles:
             return None
         assignment = Assignment(plan.app_name, plan.settings)
         drain_seconds = plan.settings.drain / SECOND
-        return Supervisor(lambda: Child.start(assignment), plan.settings.processes, drain_seconds=drain_seconds)
+        hear_sums = self._tally.add
+        return Supervisor(
+            lambda: Child.start(assignment, hear_sums), plan.settings.processes, drain_seconds=drain_seconds
+        )
 
     async def _start(self, parts: contextlib.AsyncExitStack) -> None:
         """The parts stop in the reverse order: the API answers until everything else has stopped."""
         if self._listener is not None:
             from mainspring.app.http import serving
+            from mainspring.observe.metrics import Metrics
 
-            await parts.enter_async_context(serving(self._direct, self._bus, self._plan.settings, self._listener))
+            await parts.enter_async_context(serving(self._direct, Metrics(self._tally), self._listener))
         if "scheduler" in self._plan.roles:
             from mainspring.app.scheduling import scheduling
 

@@ -29,7 +29,9 @@ def open_store(settings: Settings) -> Store:
     if scheme == "sqlite":
         from mainspring.stores.sqlite.store import SqliteStore
 
-        return SqliteStore(sqlite_path(url), journal=settings.sqlite_journal)
+        return SqliteStore(
+            sqlite_path(url), journal=None if settings.sqlite_journal == "auto" else settings.sqlite_journal
+        )
     if scheme in ("postgresql", "postgres"):
         return _postgres(url)
     if scheme == "memory":

@@ -11,7 +11,7 @@ from mainspring import __version__
 from mainspring.app.application import Mainspring
 from mainspring.app.child import DRAINED_BY_ORDER
 from mainspring.app.connection import Connection, direct_of
-from mainspring.app.lifeline import STOP_NOW, Lifeline
+from mainspring.app.lifeline import READY, STOP_NOW, Lifeline
 from mainspring.app.locate import locate
 from mainspring.app.programs import run_loop
 from mainspring.app.schedules import store_schedules
@@ -20,10 +20,13 @@ from mainspring.app.stores import open_patiently, open_store
 from mainspring.config import Settings
 from mainspring.observe import logs
 from mainspring.observe.events import Bus, Event, WorkerStarted
+from mainspring.observe.tally import Tally
 from mainspring.ports.clock import SystemClock
 from mainspring.ports.store import Store
 from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.worker import Worker
+
+TELL_EVERY_SECONDS = 0.5
 
 
 def run_worker_process(descriptor: int) -> int:
@@ -68,15 +71,20 @@ async def _work(app: Mainspring, settings: Settings, store: Store, stopping: Sto
 
     def hear(event: Event) -> None:
         if isinstance(event, WorkerStarted):
-            lifeline.say_ready()
+            lifeline.say(READY)
 
+    tally = Tally()
+    bus.subscribe(tally.listen)
     bus.subscribe(hear)
+    telling = asyncio.create_task(_tell(tally, lifeline))
     worker = Worker(store, app.registry, SystemClock(), bus, settings_of(settings), None)
     stops = asyncio.create_task(_pass_on(stopping, worker))
     try:
         code = await worker.run()
     finally:
         stops.cancel()
+        telling.cancel()
+        _tell_now(tally, lifeline)
     if code == 0 and not stopping.asked.is_set():
         code = DRAINED_BY_ORDER
     if worker.must_exit_hard:
@@ -89,6 +97,18 @@ def _exit_hard(code: int) -> None:
     """Threads that do not stop would hold up a normal end for ever."""
     logging.shutdown()
     os._exit(code)
+
+
+async def _tell(tally: Tally, lifeline: Lifeline) -> None:
+    while True:
+        await asyncio.sleep(TELL_EVERY_SECONDS)
+        _tell_now(tally, lifeline)
+
+
+def _tell_now(tally: Tally, lifeline: Lifeline) -> None:
+    sums = tally.take()
+    if sums:
+        lifeline.say(sums + b"\n")
 
 
 async def _pass_on(stopping: Stopping, worker: Worker) -> None:

@@ -8,6 +8,6 @@ import click
 @click.command
 def openapi() -> None:
     """Print the OpenAPI document of the HTTP API."""
-    from mainspring.api.openapi import document
+    from mainspring.api.server import openapi as document
 
     print(json.dumps(document(), indent=2))

@@ -11,6 +11,7 @@ from mainspring.core.model import Claimed, Ending
 from mainspring.core.states import Outcome, State
 from mainspring.observe import events, logs
 from mainspring.observe.metrics import Histogram, Metrics
+from mainspring.observe.tally import Tally
 
 WORKER = UUID(int=1)
 
@@ -126,3 +127,21 @@ def test_a_bucket_holds_what_is_at_most_its_bound() -> None:
         histogram.add(microseconds)
     buckets = dict(histogram.buckets())
     assert (buckets["0.001"], buckets["0.0025"], buckets["+Inf"]) == (1, 2, 3)
+
+
+def test_a_tally_travels_between_processes() -> None:
+    worker, server, bus = Tally(), Metrics(), events.Bus()
+    bus.subscribe(worker.listen)
+    assert worker.take() == b""
+    bus.publish(events.RunsClaimed(WORKER, [claimed()]))
+    bus.publish(events.RunsEnded(WORKER, [ended()]))
+    first = worker.take()
+    assert b"\n" not in first
+    assert worker.take() == b""
+    bus.publish(events.RunsEnded(WORKER, [ended(), ended()]))
+    for taken in (first, worker.take()):
+        server.tally.add(taken)
+    text = server.text().decode()
+    assert 'mainspring_runs_ended_total{outcome="completed",queue="mail",task="send"} 3.0' in text
+    assert 'mainspring_run_lateness_seconds_bucket{le="0.0025",queue="mail"} 1.0' in text
+    assert 'mainspring_run_duration_seconds_count{task="send"} 3.0' in text
