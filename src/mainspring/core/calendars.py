@@ -49,12 +49,14 @@ class Through:
         self.closed = _View(self, "closed")
         self.moved = _View(self, "moved")
 
-    def has_day(self, day: int, kind: str) -> bool:
+    def times_on(self, day: int, kind: str) -> int:
+        own = self.pattern.times_on(day)
         if self.calendar.is_off(day):
-            return kind == "closed" and self.pattern.has_day(day) and not self._wins(day)
-        if self.pattern.has_day(day):
-            return kind == "fires"
-        return kind != "closed" and self.roll != "skip" and self._winner(day) is not None
+            return own if kind == "closed" and own and not self._wins(day) else 0
+        if own or kind == "closed" or self.roll == "skip":
+            return own if kind == "fires" else 0
+        winner = self._winner(day)
+        return 0 if winner is None else self.pattern.times_on(winner)
 
     def target(self, day: int) -> int | None:
         """The working day to which a day off is moved; None where there is none."""
@@ -72,7 +74,7 @@ class Through:
     def _wins(self, day: int) -> bool:
         """Whether this day off is the one that runs on the day it is moved to."""
         target = self.target(day)
-        return target is not None and not self.pattern.has_day(target) and self._winner(target) == day
+        return target is not None and not self.pattern.times_on(target) and self._winner(target) == day
 
     def _winner(self, target: int) -> int | None:
         """The earliest of the days off that are moved to this working day."""
@@ -80,11 +82,11 @@ class Through:
         while target - first < LONGEST_CLOSURE and self.calendar.is_off(first - 1):
             first -= 1
         for day in range(first, target):
-            if self.pattern.has_day(day) and self.target(day) == target:
+            if self.pattern.times_on(day) and self.target(day) == target:
                 return day
         day = target + 1
         while day - target <= LONGEST_CLOSURE and self.calendar.is_off(day):
-            if self.pattern.has_day(day) and self.target(day) == target:
+            if self.pattern.times_on(day) and self.target(day) == target:
                 return day
             day += 1
         return None
@@ -104,15 +106,11 @@ class _View:
         return self._through.pattern.unit
 
     @property
-    def times(self) -> int:
-        return self._through.pattern.times
-
-    @property
     def elapsed(self) -> bool:
         return self._through.pattern.elapsed
 
-    def has_day(self, day: int) -> bool:
-        return self._through.has_day(day, self._kind)
+    def times_on(self, day: int) -> int:
+        return self._through.times_on(day, self._kind)
 
     def day_from(self, day: int) -> int | None:
         """Days that may match: what is moved lies within a closure of the pattern's own days."""

@@ -8,6 +8,7 @@ minute (or second). So both directions are a few shifts, however dense or rare t
 from __future__ import annotations
 
 from calendar import monthrange
+from collections.abc import Sequence
 from datetime import date
 from uuid import UUID
 
@@ -34,7 +35,7 @@ class Cron:
         self.fields = fields
         self.elapsed = fields.elapsed
         self.unit = 60 if fields.seconds == (0,) else 1
-        self.times = _times_of_day(fields, self.unit)
+        self.times = times_of_day(fields.hours, fields.minutes, fields.seconds, self.unit)
         self._months = frozenset(fields.months)
         self._shapes: dict[tuple[int, int], int] = {}
         self._every_day = (
@@ -51,6 +52,9 @@ class Cron:
         if moment.month not in self._months:
             return False
         return bool(self._mask(moment.year, moment.month) >> moment.day & 1)
+
+    def times_on(self, day: int) -> int:
+        return self.times if self.has_day(day) else 0
 
     def day_from(self, day: int) -> int | None:
         """The first matching day that is not before this one."""
@@ -108,14 +112,14 @@ def _never(fields: CronFields) -> str:
     )
 
 
-def _times_of_day(fields: CronFields, unit: int) -> int:
+def times_of_day(hours: Sequence[int], minutes: Sequence[int], seconds: Sequence[int], unit: int) -> int:
     """A bit for each minute (unit 60) or second (unit 1) of the day."""
     if unit == 60:
-        hour_mask, per_hour = sum(1 << minute for minute in fields.minutes), 60
+        hour_mask, per_hour = sum(1 << minute for minute in minutes), 60
     else:
-        minute_mask = sum(1 << second for second in fields.seconds)
-        hour_mask, per_hour = sum(minute_mask << 60 * minute for minute in fields.minutes), 3600
-    return sum(hour_mask << per_hour * hour for hour in fields.hours)
+        minute_mask = sum(1 << second for second in seconds)
+        hour_mask, per_hour = sum(minute_mask << 60 * minute for minute in minutes), 3600
+    return sum(hour_mask << per_hour * hour for hour in hours)
 
 
 def _days_of_month(fields: CronFields, first: int, length: int) -> int:

@@ -23,14 +23,21 @@ class Pattern(Protocol):
     """Days and times of day without a zone; days are numbered from 1970-01-01."""
 
     @property
-    def unit(self) -> int: ...
+    def unit(self) -> int:
+        """Seconds for which one bit of a day's times stands: 60, or 1."""
+
     @property
-    def times(self) -> int: ...
-    @property
-    def elapsed(self) -> bool: ...
-    def has_day(self, day: int) -> bool: ...
-    def day_from(self, day: int) -> int | None: ...
-    def day_until(self, day: int) -> int | None: ...
+    def elapsed(self) -> bool:
+        """Follows elapsed time through clock changes, whatever the policy."""
+
+    def times_on(self, day: int) -> int:
+        """The times of this day, a bit for each unit from midnight; 0 where the day does not match."""
+
+    def day_from(self, day: int) -> int | None:
+        """The first day that may match and is not before this one."""
+
+    def day_until(self, day: int) -> int | None:
+        """The last day that may match and is not after this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +232,13 @@ def _window(pattern: Pattern, day: int, changes: Sequence[Change], offset: int, 
 
 def _walls(pattern: Pattern, wall: int, length: int, unit: int) -> int:
     """A bit for each unit of local time from `wall` on that the pattern names."""
-    times = pattern.times if pattern.unit == unit else _spread_out(pattern.times)
     day, within = divmod(wall, DAY_SECONDS)
     bits, position = 0, -(within // unit)
     while position * unit < length:
-        if pattern.has_day(day):
-            bits |= times >> -position if position < 0 else times << position
+        times = pattern.times_on(day)
+        if times:
+            fine = times if pattern.unit == unit else _spread_out(times)
+            bits |= fine >> -position if position < 0 else fine << position
         day, position = day + 1, position + DAY_SECONDS // unit
     return bits & ((1 << length // unit) - 1)
 

@@ -16,8 +16,10 @@ from uuid import UUID
 from mainspring.core.calendars import Calendar, Roll, Through
 from mainspring.core.cron import Cron
 from mainspring.core.errors import InvalidInput
-from mainspring.core.instants import Counts, Kind, Timeline
-from mainspring.core.model import Duration, Instant
+from mainspring.core.instants import Counts, Dst, Kind, Timeline
+from mainspring.core.model import SECOND, Duration, Instant
+from mainspring.core.rrule import Rule
+from mainspring.core.rrule_days import rule_pattern
 from mainspring.core.sources import Every, Occurrence, Once, Source, Walls
 from mainspring.core.zone import UTC, Zone
 
@@ -36,7 +38,10 @@ class Schedule:
     delay: Duration | None = None
     every: Duration | None = None
     crons: tuple[Cron, ...] = ()
+    rule: Rule | None = None
+    dst: Dst = Dst()
     timeline: Timeline | None = None
+    """Of cron; that of a rule depends on when the job begins."""
     start_at: Instant | None = None
     end_at: Instant | None = None
     jitter: Duration = 0
@@ -125,11 +130,18 @@ def _source(schedule: Schedule, anchor: Instant, calendars: Mapping[str, Calenda
     if schedule.every is not None:
         first = anchor + schedule.every if schedule.start_at is None else schedule.start_at
         return Every(first, schedule.every, schedule.zone, calendar)
-    if schedule.timeline is None:
-        raise ValueError(f"a schedule of kind {schedule.kind} has no timeline")
+    timeline = schedule.timeline or _rule_timeline(schedule, anchor)
     if schedule.calendar is None or calendar is None:
-        return Walls(schedule.timeline)
-    return Walls(_through(schedule.timeline, calendar, schedule.calendar.roll))
+        return Walls(timeline)
+    return Walls(_through(timeline, calendar, schedule.calendar.roll))
+
+
+def _rule_timeline(schedule: Schedule, anchor: Instant) -> Timeline:
+    assert schedule.rule is not None
+    start = schedule.start_at
+    begin = anchor // SECOND if start is None else -(-start // SECOND)
+    pattern = rule_pattern(schedule.rule, schedule.zone, begin, exact=start is not None)
+    return Timeline([pattern], schedule.zone, schedule.dst)
 
 
 def _calendar(roll: Roll, calendars: Mapping[str, Calendar]) -> Calendar:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from mainspring.core.errors import InvalidInput, Problem
 from mainspring.core.instants import Dst, Timeline
 from mainspring.core.model import Duration, Instant
 from mainspring.core.occurrences import Schedule, between, count_between, next_after, previous_before
+from mainspring.core.rrule import read_rule
 from mainspring.core.sources import Occurrence
 from mainspring.core.times import read_duration, read_instant
 from mainspring.core.zone import UTC, read_zone
@@ -62,7 +64,7 @@ class _Reader:
     def _schedule(self, kind: str) -> Schedule:
         zone = self._field("timezone", read_zone, UTC)
         crons = self._crons() if self.document.get("cron") is not None else ()
-        timeline = Timeline(crons, zone, self._dst()) if crons else None
+        dst = self._dst()
         return Schedule(
             kind=kind,
             zone=zone,
@@ -70,7 +72,9 @@ class _Reader:
             delay=self._field("delay", read_duration, None),
             every=self._field("every", _read_interval, None),
             crons=crons,
-            timeline=timeline,
+            rule=self._field("rrule", read_rule, None),
+            dst=dst,
+            timeline=Timeline(crons, zone, dst) if crons else None,
             start_at=self._field("start_at", read_instant, None),
             end_at=self._field("end_at", read_instant, None),
             jitter=self._field("jitter", read_duration, 0),
@@ -159,13 +163,21 @@ class _Reader:
         start, end = schedule.start_at, schedule.end_at
         if start is not None and end is not None and end <= start:
             raise InvalidInput.at("/end_at", "is not after start_at, so the schedule never fires")
-        if start is not None and next_after(schedule, start - 1, anchor=start) is None:
-            raise InvalidInput.at(
-                "/end_at" if end is not None else f"/{schedule.kind}", "leaves no occurrence: the schedule never fires"
-            )
+        begin = 0 if start is None else start
+        if (start is None and schedule.rule is None) or next_after(
+            _open(schedule), begin - 1, anchor=begin
+        ) is not None:
+            return
+        pointer = f"/{schedule.kind}" if end is None else "/end_at"
+        raise InvalidInput.at(pointer, "leaves no occurrence: the schedule never fires")
 
     def _wrong(self, pointer: str, detail: str) -> None:
         self.problems.append(Problem(pointer, detail))
+
+
+def _open(schedule: Schedule) -> Schedule:
+    """The schedule without its calendar, which may change."""
+    return schedule if schedule.calendar is None else replace(schedule, calendar=None)
 
 
 def refuse_if_over(schedule: Schedule, now: Instant) -> None:
