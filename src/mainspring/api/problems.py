@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from mainspring.client.base import StillInFlight
 from mainspring.core.errors import BacklogFull, CallerError, InvalidInput, KeyTaken, MainspringError, WorldError
 
 MEDIA_TYPE = "application/problem+json"
@@ -78,7 +79,7 @@ def problem_of(error: MainspringError) -> Problem:
         more = {"id": error.holder, "key": error.key}
     if isinstance(error, BacklogFull):
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
-    elif isinstance(error, WorldError):
+    elif isinstance(error, WorldError | StillInFlight):
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return Problem(error.status, error.title, detail, kind, errors, more, headers)
 

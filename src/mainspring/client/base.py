@@ -39,6 +39,12 @@ class ClientSettings:
     patience: float = 2.5
 
 
+class StillInFlight(Conflict):
+    """Another try of the same request has not ended; asking again soon gets its answer."""
+
+    title = "The same request is still in flight"
+
+
 class KnownTasks:
     """What workers registered, remembered for a second; a name that is missing is looked up again sooner."""
 
@@ -167,7 +173,7 @@ class Base:
         if found.status is not None and found.body is not None:
             return found.status, found.body
         if not found.mine:
-            raise Conflict(f"a request with Idempotency-Key {key!r} is still in flight; ask again in a few seconds")
+            raise StillInFlight(f"a request with Idempotency-Key {key!r} is still in flight; ask again in a second")
         try:
             status, body = await act(DerivedIds(parent_of_key(namespace, key), found.created_at))
         except CallerError:
