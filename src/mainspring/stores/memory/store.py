@@ -386,7 +386,7 @@ class MemoryStore:
     async def queues(self, namespace: str = "default") -> list[QueueInfo]:
         return keeping.queues(self._tables, namespace)
 
-    async def pause_queue(self, name: str, paused: bool, namespace: str = "default") -> QueueInfo:  # noqa: FBT001 - the port's
+    async def pause_queue(self, name: str, *, paused: bool, namespace: str = "default") -> QueueInfo:
         keeping.set_paused(self._tables, name, namespace, paused=paused)
         self._publish()
         return keeping.queue(self._tables, name, namespace)
