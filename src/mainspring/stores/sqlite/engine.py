@@ -10,6 +10,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import Enum
 from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
@@ -18,6 +19,7 @@ from mainspring.core.errors import StoreUnavailable
 from mainspring.ports.store import Hint, Topic
 from mainspring.stores.sqlite.driver import explain, sqlite3
 from mainspring.stores.sqlite.hub import Hub, Outbox
+from mainspring.stores.sqlite.rows import uuid_of
 from mainspring.stores.sqlite.session import SQL, MachineClock, Session
 
 T = TypeVar("T")
@@ -27,8 +29,6 @@ GROUP_MAX = 64
 POLL_IDLE_SECONDS = 0.025
 POLL_BUSY_SECONDS = 0.005
 BUSY_FOR_SECONDS = 1.0
-
-FOREIGN_HINTS = (Hint(Topic.READY), Hint(Topic.JOBS), Hint(Topic.WORKER))
 
 
 class Signal(Enum):
@@ -170,6 +170,8 @@ class Writer(Thread):
 
     def _serve(self, session: Session) -> None:
         stopping = False
+        with suppress(sqlite3.Error):
+            self._version = _data_version(session)
         while not stopping:
             group, stopping = self._next_group(session)
             while group and self._answered_quietly(session, group[0]):
@@ -211,16 +213,15 @@ class Writer(Thread):
             return
         self._looked_at = now
         try:
-            (version,) = session.row("data_version") or (self._version,)
-        except sqlite3.Error:
-            return
-        if version != self._version:
-            known, self._version = self._version, version
-            self._busy_until = now + BUSY_FOR_SECONDS
-            if known:
+            version = _data_version(session)
+            if version != self._version:
+                self._version = version
+                self._busy_until = now + BUSY_FOR_SECONDS
                 outbox = Outbox()
-                self._hub.address(FOREIGN_HINTS, outbox)
+                self._hub.address(_what_may_have_changed(session), outbox)
                 outbox.send()
+        except sqlite3.Error:
+            return  # the next verb will tell why
 
     def _answered_quietly(self, session: Session, task: Task) -> bool:
         try:
@@ -335,9 +336,22 @@ class Engine:
         return await verb.result()
 
 
+def _data_version(session: Session) -> int:
+    (version,) = session.row("data_version") or (0,)
+    return version
+
+
+def _what_may_have_changed(session: Session) -> list[Hint]:
+    """Another process wrote, nobody knows what: everything that may wait for somebody."""
+    hints = [Hint(Topic.READY, queue) for (queue,) in session.run("queues_with_work")]
+    hints += [Hint(Topic.WORKER, str(uuid_of(worker))) for (worker,) in session.run("workers_with_orders")]
+    return [*hints, Hint(Topic.JOBS)]
+
+
 def _roll_back(session: Session) -> None:
     if session.connection.in_transaction:
-        session.connection.execute(SQL["rollback"])
+        with suppress(sqlite3.Error):  # SQLite may have undone it by itself in the meantime
+            session.connection.execute(SQL["rollback"])
 
 
 def _ours(error: BaseException, where: str, *, committing: bool = False) -> BaseException:

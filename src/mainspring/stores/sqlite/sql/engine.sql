@@ -44,6 +44,17 @@ RELEASE try;
 -- Changes when another connection has committed.
 PRAGMA data_version;
 
+-- name: queues_with_work
+-- Where something may have become ready.
+SELECT DISTINCT queue FROM lanes
+WHERE EXISTS (SELECT 1 FROM runs WHERE runs.lane = lanes.id AND runs.state = 0);
+
+-- name: workers_with_orders
+-- Who may have been asked for something.
+SELECT worker FROM runs INDEXED BY runs_cancelling WHERE worker IS NOT NULL AND cancel_requested_at IS NOT NULL
+UNION
+SELECT id FROM workers WHERE draining = 1 OR lost_at IS NOT NULL;
+
 -- name: busy_timeout
 -- How long a lock is waited for; the C library waits, without Python.
 PRAGMA busy_timeout = 10000;

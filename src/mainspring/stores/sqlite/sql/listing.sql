@@ -68,7 +68,7 @@ ORDER BY id DESC LIMIT :limit;
 -- name: list_dead_letters
 -- Failed runs that wait for a person, newest first.
 SELECT * FROM past_runs
-WHERE id IN (SELECT id FROM dead_letters) AND state = 11 AND /* runs */ ORDER BY id DESC LIMIT :limit;
+WHERE id IN (SELECT id FROM dead_letters) AND state = 11 AND (:job IS NULL OR job_id = :job) AND /* runs */ ORDER BY id DESC LIMIT :limit;
 
 -- name: newest_live_of_job
 -- The newest live run of a job, whatever its id.

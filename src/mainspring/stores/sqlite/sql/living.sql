@@ -1,11 +1,5 @@
 -- Who lives: workers, those declared lost, schedulers.
 
--- name: worker_by_id
--- A worker process, with how many runs it holds.
-SELECT id, namespace, host, pid, queues, slots, version, lease, keeper, started_at, beat_at, beat, draining, lost_at,
-    evidence, (SELECT count(*) FROM runs WHERE runs.worker = workers.id AND runs.state = 1)
-FROM workers WHERE id = ?1;
-
 -- name: all_workers
 -- All of them, in the order of their ids.
 SELECT id, namespace, host, pid, queues, slots, version, lease, keeper, started_at, beat_at, beat, draining, lost_at,
