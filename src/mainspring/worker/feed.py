@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from mainspring.core.errors import StoreUnavailable
-from mainspring.core.model import Claimed, RunFilter
+from mainspring.core.model import SECOND, Claimed, RunFilter
 from mainspring.core.states import State
 from mainspring.observe import events
 from mainspring.worker.completer import Completer
@@ -52,8 +52,13 @@ class Feed:
         return True
 
     async def step(self, now: float) -> float | None:
+        """One claim at most; soon again while something waits here that might be stuck."""
         if self.stopped:
             return None
+        delay = await self._feed(now)
+        return min(delay, self._settings.stuck_after / SECOND) if self._executor.queue else delay
+
+    async def _feed(self, now: float) -> float:
         if self._reconcile_at and now >= self._reconcile_at[0]:
             await self._reconcile()
             del self._reconcile_at[0]
@@ -61,7 +66,7 @@ class Feed:
         self._give_back_what_is_stuck(now)
         count = min(self._executor.room(now), self._settings.claim_max)
         if count <= 0 or self._completer.pending > _BACKLOG_MAX:
-            return self._settings.stuck_after / 1e6 if self._executor.queue else self._poll(now)
+            return self._poll(now)
         if self._dry_at_hint == self._hints and now < self._dry_until:
             return self._dry_until - now
         return await self._claim(count)
@@ -70,7 +75,7 @@ class Feed:
         for claimed in runs:
             self._completer.deliver(Finished(claimed, given_back(claimed), 0.0, 0))
 
-    async def _claim(self, count: int) -> float | None:
+    async def _claim(self, count: int) -> float:
         hints = self._hints
         worker = self._surroundings.worker
         try:
@@ -113,7 +118,7 @@ class Feed:
         self._executor.accept(claimed)
 
     def _give_back_what_is_stuck(self, now: float) -> None:
-        if self._executor.stuck(now, self._settings.stuck_after / 1e6):
+        if self._executor.stuck(now, self._settings.stuck_after / SECOND):
             self.give_back(self._executor.withdraw())
 
     async def _reconcile(self) -> None:

@@ -15,6 +15,8 @@ from mainspring.worker.executor import Executor
 from mainspring.worker.slots import NEVER
 from mainspring.worker.surroundings import Surroundings
 
+_GUARDS_PER_BEAT = 4
+_SOONEST = 0.01
 _PATIENCE = 2.0  # beats without word from the keeper until the worker renews by itself
 
 
@@ -59,8 +61,7 @@ class Lease:
         self._kept_at = max(self._kept_at, sent)
 
     async def step(self, now: float) -> float | None:
-        """Stops what may no longer go on, then renews or only listens."""
-        self.stop_what_outlived(now)
+        """Renews, or only listens where the keeper does."""
         if self._revoked:
             self._revoked = False
             await self._orders.begin_anew()
@@ -68,13 +69,18 @@ class Lease:
         if self._asked or now - self._kept_at > self._beat * _PATIENCE:
             self._asked = False
             await self._renew(now)
-        return self._next(self._clock.monotonic())
+        return self._beat
 
-    def stop_what_outlived(self, now: float) -> int:
-        """Where a process shows its life by a lock of the operating system, no outage can end its right."""
+    async def step_guard(self, now: float) -> float | None:
+        """Stops the handlers whose right has run out. It asks nobody, so that no outage can hold it up.
+
+        Where a process shows its life by a lock of the operating system, no outage can end its right.
+        """
         if self._process_signs:
-            return 0
-        return self._executor.stop_lost(self.acknowledged_at, now)
+            return None
+        self._executor.stop_lost(self.acknowledged_at, now)
+        loss = self._executor.nearest_loss(self.acknowledged_at)
+        return self._beat / _GUARDS_PER_BEAT if loss == NEVER else self._until(loss - now)
 
     async def _renew(self, sent: float) -> None:
         worker = self._surroundings.worker
@@ -103,10 +109,5 @@ class Lease:
         for run_id, fence in runs:
             self._executor.cancel(run_id, fence)
 
-    def _next(self, now: float) -> float:
-        wait = self._beat
-        if not self._process_signs:
-            loss = self._executor.nearest_loss(self.acknowledged_at)
-            if loss != NEVER:
-                wait = min(wait, max(0.01, loss - now))
-        return wait
+    def _until(self, loss: float) -> float:
+        return min(self._beat / _GUARDS_PER_BEAT, max(_SOONEST, loss))

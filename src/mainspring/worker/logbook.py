@@ -49,10 +49,7 @@ class LogBook:
         return len(self._lines) + len(self._progress)
 
     def log(self, run: RunContext, level: str, message: str, fields: dict[str, object]) -> None:
-        text = _shorten(clean(message))
-        more = _shorten(clean(json.dumps(fields, default=str))) if fields else None
-        if more is not None and len(more) >= _LINE_BYTES_MAX:
-            more = None
+        text, more = _shorten(clean(message)), _as_json(fields)
         size = len(text.encode()) + len(more or "") + _OVERHEAD
         if run.log_bytes + size > LOG_BYTES_MAX:
             run.log_gap += 1
@@ -204,6 +201,17 @@ CAPTURE = Capture()
 
 def _shorten(text: str) -> str:
     return text if len(text) <= _LINE_BYTES_MAX else text[: _LINE_BYTES_MAX - 1] + "…"
+
+
+def _as_json(fields: dict[str, object]) -> str | None:
+    """What has no form in JSON is left out rather than failing the handler that said it."""
+    if not fields:
+        return None
+    try:
+        text = clean(json.dumps(fields, default=str))
+    except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
+        return json.dumps({"fields": "could not be written as JSON"})
+    return text if len(text) <= _LINE_BYTES_MAX else json.dumps({"fields": f"{len(text)} characters, left out"})
 
 
 def _size_of(line: LogLine) -> int:

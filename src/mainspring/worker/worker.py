@@ -136,9 +136,9 @@ class Worker:
 
     def _build(self) -> None:
         around = self._around
-        names = ("feed", "finish", "lease", "log", "progress")
+        names = ("feed", "finish", "lease", "guard", "log", "progress")
         self._loops = [Loop(name, clock=around.clock, bus=around.bus) for name in names]
-        self._feed_loop, finish_loop, self._lease_loop, log_loop, progress_loop = self._loops
+        self._feed_loop, finish_loop, self._lease_loop, guard_loop, log_loop, progress_loop = self._loops
         self._log = LogBook(around, wake=log_loop.wake, wake_progress=progress_loop.wake)
         self._completer = Completer(around, wake=finish_loop.wake, on_flushed=self._look_around)
         self._executor = Executor(
@@ -154,6 +154,7 @@ class Worker:
         self._feed_loop.step = self._feed.step
         finish_loop.step = self._completer.step
         self._lease_loop.step = self._lease.step
+        guard_loop.step = self._lease.step_guard
         log_loop.step = self._log.step
         progress_loop.step = self._log.step_progress
 
