@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from mainspring.cli.main import main
 from tests.support.processes import wait_until
 from tests.support.program import TASKS, Program, mainspring
 
@@ -37,7 +42,19 @@ class Command:
         self._where = (f"--{way}", url)
 
     def __call__(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return mainspring(self._folder, *words, *self._where, stdin=stdin)
+        """In this process, since starting one for each word takes a hundred times as long."""
+        arguments = [*words, *self._where]
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            contextlib.chdir(self._folder),
+            mock.patch.object(sys, "stdin", io.StringIO(stdin)),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            pytest.raises(SystemExit) as ended,
+        ):
+            main(arguments)
+        assert isinstance(ended.value.code, int)
+        return subprocess.CompletedProcess(arguments, ended.value.code, out.getvalue(), err.getvalue())
 
     def json(self, *words: str) -> Json:
         told = self(*words, "-o", "json")
@@ -131,7 +148,7 @@ def test_dead_letters_are_listed_replayed_and_discarded(command: Command) -> Non
     assert replayed["replaces"] == first
     wait_until(lambda: command.json("run", "show", str(replayed["id"]))["status"] == "failed", "it failed again")
     assert command("dead", "discard", second).returncode == 0
-    assert command("dead", "discard", second).returncode in (3, 4)
+    assert command("dead", "discard", "01890000-0000-7000-8000-000000000000").returncode == 3
     before = {str(each["id"]) for each in command.items("dead", "list", "--task", "fail")}
     assert third in before
     assert {str(each["id"]) for each in command.items("dead", "discard", "--task", "fail", "--dry-run")} == before
@@ -154,13 +171,6 @@ def test_a_queue_is_purged(command: Command) -> None:
     command.json("queue", "purge", "gone", "--yes")
     assert command.json("run", "show", str(job["id"]))["status"] == "cancelled"
     command.json("queue", "resume", "gone")
-
-
-def test_limits_of_a_queue(command: Command) -> None:
-    limited = command.json("queue", "limit", "narrow", "--concurrency", "2", "--rate", "10/1m")
-    assert limited["limits"] == {"concurrency": 2, "rate": {"count": 10, "per": "1m"}}
-    assert command("queue", "limit", "narrow").returncode == 2
-    command.json("queue", "limit", "narrow", "--clear")
 
 
 def test_workers_are_listed(command: Command) -> None:

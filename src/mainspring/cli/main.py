@@ -34,7 +34,7 @@ _ABOUT = {
     "job": "Submit, read and change jobs.",
     "migrate": "Bring the schema of a store up to date.",
     "openapi": "Print the OpenAPI document.",
-    "queue": "Pause, resume and limit queues.",
+    "queue": "Pause, resume and purge queues.",
     "run": "Read, retry and cancel runs.",
     "scheduler": "Fire what is due and look after workers.",
     "up": "Run everything in one go: API, scheduler and workers.",
