@@ -68,6 +68,17 @@ ROUTES = (
     Route("POST", "/v1/queues/{queue}/pause", "pause_queue", "Take nothing from it", pause_queue, TAG, (_QUEUE,)),
     Route("POST", "/v1/queues/{queue}/resume", "resume_queue", "Take from it again", resume_queue, TAG, (_QUEUE,)),
     Route(
+        "POST",
+        "/v1/queues/{queue}/purge",
+        "purge_queue",
+        "Cancel everything that waits in it",
+        purge_queue,
+        TAG,
+        (Success(200, "How many were cancelled", schemas.ref("Purged")),),
+        seconds_max=60,
+    ),
+    # A queue's name may hold slashes: this one comes after the longer paths.
+    Route(
         "PUT",
         "/v1/queues/{queue}",
         "set_queue",
@@ -77,16 +88,6 @@ ROUTES = (
         (_QUEUE,),
         (),
         Body(schemas.ref("QueueInput")),
-    ),
-    Route(
-        "POST",
-        "/v1/queues/{queue}/purge",
-        "purge_queue",
-        "Cancel everything that waits in it",
-        purge_queue,
-        TAG,
-        (Success(200, "How many were cancelled", schemas.ref("Purged")),),
-        seconds_max=60,
     ),
     Route(
         "GET",
