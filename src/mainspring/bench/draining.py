@@ -6,11 +6,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from mainspring import config
 from mainspring.app.stores import open_store
-from mainspring.bench.measured import Options
+from mainspring.bench.measured import Options, Used
 from mainspring.bench.places import Place
 from mainspring.bench.roles import Role, started
 from mainspring.core.model import DEFAULT_QUEUE
@@ -19,20 +18,6 @@ _LOOK_SECONDS = 0.05
 _STUCK_SECONDS = 120.0
 
 Gate = Callable[[], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """CPU seconds of the product's Python and of the store's own processes."""
-
-    python: float
-    store: float | None
-
-    def per_10k(self, runs: int) -> dict[str, float | None]:
-        return {
-            "python": round(self.python / runs * 10_000, 4),
-            "store": None if self.store is None else round(self.store / runs * 10_000, 4),
-        }
 
 
 @asynccontextmanager

@@ -6,9 +6,10 @@ file and change only with a decision record.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Protocol
 
+from mainspring.bench.measured import Used
 from mainspring.worker.settings import WorkerSettings
 
 # The batches that a worker claims and finishes by.
@@ -18,19 +19,27 @@ _TRIAL_RUNS_MAX = 50_000
 
 @dataclass(frozen=True, slots=True)
 class FloorPass:
-    """One drain: how it was done and what came of it."""
+    """One drain: how it was done and what came of it. `store_seconds` is None where the store has no processes."""
 
     connections: int
     batch: int
     runs: int
     seconds: float
+    python_seconds: float
+    store_seconds: float | None
 
     @property
     def per_second(self) -> float:
         return self.runs / self.seconds
 
     def shown(self) -> dict[str, object]:
-        return {**asdict(self), "seconds": round(self.seconds, 3), "per_second": round(self.per_second, 1)}
+        used = Used(self.python_seconds, self.store_seconds)
+        return {
+            "connections": self.connections,
+            "batch": self.batch,
+            "per_second": round(self.per_second, 1),
+            "cpu_seconds_per_10k": used.per_10k(self.runs),
+        }
 
 
 class Floor(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
@@ -25,8 +26,9 @@ class PostgresFloor:
 
     connections = (1, 2)
 
-    def __init__(self, url: str, schema: str) -> None:
+    def __init__(self, url: str, schema: str, store_cpu: Callable[[], float | None]) -> None:
         self._url = url
+        self._store_cpu = store_cpu
         self._sql = {name: sql.format(schema=schema) for name, sql in _QUERIES.items()}
         self._open: list[asyncpg.Connection] = []
 
@@ -46,13 +48,14 @@ class PostgresFloor:
             await main.execute("CHECKPOINT")
             await main.execute(self._sql["fill"], runs, _now())
             await main.execute(self._sql["settle"])
-            started = time.perf_counter()
+            store, python, started = self._store_cpu(), time.process_time(), time.perf_counter()
             ended = await asyncio.gather(*(self._loop(each, batch) for each in self._open[:connections]))
-            seconds = time.perf_counter() - started
+            seconds, python = time.perf_counter() - started, time.process_time() - python
+            store = None if store is None else (self._store_cpu() or store) - store
         finally:
             await main.execute(self._sql["drop"])
         assert sum(ended) == runs, f"the floor ended {sum(ended)} of {runs} runs"
-        return FloorPass(connections, batch, runs, seconds)
+        return FloorPass(connections, batch, runs, seconds, python, store)
 
     async def _loop(self, connection: asyncpg.Connection, batch: int) -> int:
         claim = await connection.prepare(self._sql["claim"])

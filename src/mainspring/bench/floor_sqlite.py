@@ -36,15 +36,15 @@ class SqliteFloor:
         connection = self._file.open_writer()
         try:
             self._fill(connection, runs)
-            started = time.perf_counter()
+            python, started = time.process_time(), time.perf_counter()
             ended = _loop(connection, batch)
-            seconds = time.perf_counter() - started
+            seconds, python = time.perf_counter() - started, time.process_time() - python
             for name in ("drop_runs", "drop_history"):
                 connection.execute(_QUERIES[name])
         finally:
             connection.close()
         assert ended == runs, f"the floor ended {ended} of {runs} runs"
-        return FloorPass(1, batch, runs, seconds)
+        return FloorPass(1, batch, runs, seconds, python, None)
 
     def _fill(self, connection: sqlite3.Connection, runs: int) -> None:
         for name in ("create_runs", "create_claim_index", "create_history", "create_history_index"):

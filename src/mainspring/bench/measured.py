@@ -38,6 +38,20 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class Used:
+    """CPU seconds of the product's Python and of the store's own processes."""
+
+    python: float
+    store: float | None
+
+    def per_10k(self, runs: int) -> dict[str, float | None]:
+        return {
+            "python": round(self.python / runs * 10_000, 4),
+            "store": None if self.store is None else round(self.store / runs * 10_000, 4),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Latency:
     """Percentiles in milliseconds."""
 

@@ -21,8 +21,8 @@ from mainspring import config
 from mainspring.app.connection import Connection, direct_of
 from mainspring.app.stores import open_store
 from mainspring.app.worker_process import settings_of
-from mainspring.bench.draining import Used, flags_of
-from mainspring.bench.measured import Measured, Options, latency_of
+from mainspring.bench.draining import flags_of
+from mainspring.bench.measured import Measured, Options, Used, latency_of
 from mainspring.bench.places import Place
 from mainspring.bench.roles import started
 from mainspring.bench.tasks import app, stamp

@@ -61,7 +61,7 @@ class PostgresPlace:
         return Description({"postgresql": version}, settings)
 
     def floor(self) -> PostgresFloor:
-        return PostgresFloor(self._address.url, self.schema)
+        return PostgresFloor(self._address.url, self.schema, self.cpu_seconds)
 
     async def queued(self) -> bool:
         return bool(await self._connected().fetchval(self._sql("queued")))
