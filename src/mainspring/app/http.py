@@ -38,6 +38,8 @@ class _Server(uvicorn.Server):
 async def serving(direct: Direct, metrics: Metrics, listener: socket.socket) -> AsyncIterator[None]:
     """Answers HTTP while the block lasts."""
     app = build(direct, metrics=metrics, pages=pages(direct))
+    # What it tells of its own life, the program tells already.
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     server = _Server(
         uvicorn.Config(
             app,

@@ -13,13 +13,33 @@ from mainspring.cli.output import print_item
 @click.option("--store", metavar="URL", help="The store; it gets a schema of its own, which is removed again.")
 @click.option("--runs", type=click.IntRange(min=1), metavar="N", help="How many runs.")
 @click.option("--seconds", type=float, metavar="S", help="For how long, where the workload goes by time.")
+@click.option("--passes", type=click.IntRange(min=1), default=1, help="Repeat it; the median pass answers.")
+@click.option("--concurrency", type=click.IntRange(min=1), metavar="N", help="Runs at once in a worker.")
+@click.option("--processes", type=click.IntRange(min=1), default=1, metavar="N", help="Worker processes.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
-def bench(workload: str, store: str | None, runs: int | None, seconds: float | None, as_json: bool) -> None:  # noqa: FBT001
+def bench(
+    workload: str,
+    store: str | None,
+    as_json: bool,  # noqa: FBT001 - click hands options over by name
+    runs: int | None,
+    seconds: float | None,
+    passes: int,
+    concurrency: int | None,
+    processes: int,
+) -> None:
     """Measure a workload side by side with the bare SQL that does the same writes."""
     from mainspring.bench import run
 
     settings = config.load(flags={"store": store})
-    result = run(workload, store=settings.store, runs=runs, seconds=seconds)
+    result = run(
+        workload,
+        store=settings.store,
+        runs=runs,
+        seconds=seconds,
+        passes=passes,
+        concurrency=concurrency,
+        processes=processes,
+    )
     if as_json:
         print(json.dumps(result))
     else:
