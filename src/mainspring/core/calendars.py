@@ -7,9 +7,16 @@ and the days to which it was moved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from calendar import monthrange
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
 
-from mainspring.core.instants import Pattern
+from mainspring.core.cron import EPOCH_ORDINAL
+from mainspring.core.icalendar import Event
+from mainspring.core.instants import DAY_SECONDS, Pattern
+from mainspring.core.rrule_days import rule_pattern
+from mainspring.core.zone import UTC
 
 LONGEST_CLOSURE = 366
 ROLLS = ("skip", "next", "previous", "nearest")
@@ -17,40 +24,68 @@ ROLLS = ("skip", "next", "previous", "nearest")
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """Days off: single dates (numbered from 1970-01-01) and days of the week (Monday is 0)."""
+    """Days off: single dates (numbered from 1970-01-01), days of the week (Monday is 0), repeated events."""
 
     name: str
     dates: frozenset[int] = frozenset()
     days_off: frozenset[int] = frozenset()
     version: int = 1
+    events: tuple[Event, ...] = ()
+    _years: dict[int, frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
 
     def is_off(self, day: int) -> bool:
-        return (day + 3) % 7 in self.days_off or day in self.dates
+        if (day + 3) % 7 in self.days_off or day in self.dates:
+            return True
+        return bool(self.events) and day in self._in_year(date.fromordinal(day + EPOCH_ORDINAL).year)
+
+    def _in_year(self, year: int) -> frozenset[int]:
+        found = self._years.get(year)
+        if found is None:
+            low, high = (date(each, 1, 1).toordinal() - EPOCH_ORDINAL for each in (year, year + 1))
+            found = self._years[year] = frozenset(day for event in self.events for day in _days_of(event, low, high))
+        return found
+
+
+def _days_of(event: Event, low: int, high: int) -> Iterator[int]:
+    """The days that a repeated event closes, from `low` up to `high`."""
+    assert event.rule is not None
+    pattern = rule_pattern(event.rule, UTC, event.start * DAY_SECONDS, exact=True)
+    start = pattern.day_from(low - event.length + 1)
+    while start is not None and start < high:
+        if pattern.times_on(start) and start not in event.excluded:
+            yield from range(start, start + event.length)
+        start = pattern.day_from(start + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """How a job uses a calendar: the days off by roll, or only the n-th business day of each month."""
+    """How a job uses a calendar: the days off by roll, or only the n-th working day of each month."""
 
     calendar: str
     roll: str = "skip"
+    working_day: int | None = None
+    """Only this working day of each month; -1 is the last."""
 
 
 class Through:
     """One pattern through a calendar, split into `fires`, `closed` and `moved`."""
 
-    __slots__ = ("calendar", "closed", "fires", "moved", "pattern", "roll")
+    __slots__ = ("_months", "calendar", "closed", "fires", "moved", "pattern", "roll", "working_day")
 
-    def __init__(self, pattern: Pattern, calendar: Calendar, roll: str) -> None:
+    def __init__(self, pattern: Pattern, calendar: Calendar, roll: Roll) -> None:
         self.pattern = pattern
         self.calendar = calendar
-        self.roll = roll
+        self.roll = roll.roll if roll.working_day is None else "skip"
+        self.working_day = roll.working_day
+        self._months: dict[tuple[int, int], int] = {}
         self.fires = _View(self, "fires")
         self.closed = _View(self, "closed")
         self.moved = _View(self, "moved")
 
     def times_on(self, day: int, kind: str) -> int:
         own = self.pattern.times_on(day)
+        if self.working_day is not None:
+            return own if own and kind == "fires" and self._is_working_day(day, self.working_day) else 0
         if self.calendar.is_off(day):
             return own if kind == "closed" and own and not self._wins(day) else 0
         if own or kind == "closed" or self.roll == "skip":
@@ -70,6 +105,15 @@ class Through:
             if self.roll != "next" and not self.calendar.is_off(day - distance):
                 return day - distance
         return None
+
+    def _is_working_day(self, day: int, nth: int) -> bool:
+        moment = date.fromordinal(day + EPOCH_ORDINAL)
+        month = moment.year, moment.month
+        if month not in self._months:
+            first = day - moment.day + 1
+            working = [each for each in range(first, first + monthrange(*month)[1]) if not self.calendar.is_off(each)]
+            self._months[month] = working[nth - 1 if nth > 0 else nth] if len(working) >= abs(nth) else first - 1
+        return self._months[month] == day
 
     def _wins(self, day: int) -> bool:
         """Whether this day off is the one that runs on the day it is moved to."""

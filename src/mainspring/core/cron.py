@@ -84,6 +84,10 @@ class Cron:
             year, month, high = (year, month - 1, 31) if month > 1 else (year - 1, 12, 31)
         return None
 
+    def days_of_month(self, year: int, month: int) -> int:
+        """A bit for each matching day; bit 1 is the first of the month."""
+        return self._mask(year, month) if month in self._months else 0
+
     def _mask(self, year: int, month: int) -> int:
         shape = monthrange(year, month)
         mask = self._shapes.get(shape)

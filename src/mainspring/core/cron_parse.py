@@ -248,9 +248,8 @@ def _number(kind: _Field, text: str) -> int:
 
 
 def _meant(text: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(text[:20], known, n=1, cutoff=0.4) or [
-        name for name in known if text.startswith(name)
-    ]
+    swapped = [name for name in known if sorted(name) == sorted(text)]
+    near = swapped or difflib.get_close_matches(text[:20], known, n=1, cutoff=0.4)
     return f"did you mean {near[0]!r}?" if near else f"write one of {', '.join(known)}"
 
 

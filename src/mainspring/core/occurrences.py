@@ -16,7 +16,8 @@ from uuid import UUID
 from mainspring.core.calendars import Calendar, Roll, Through
 from mainspring.core.cron import Cron
 from mainspring.core.errors import InvalidInput
-from mainspring.core.instants import Counts, Dst, Kind, Timeline
+from mainspring.core.every_nth import every_nth
+from mainspring.core.instants import Counts, Dst, Kind, Pattern, Timeline
 from mainspring.core.model import SECOND, Duration, Instant
 from mainspring.core.rrule import Rule
 from mainspring.core.rrule_days import rule_pattern
@@ -47,6 +48,7 @@ class Schedule:
     jitter: Duration = 0
     spread: Duration = 0
     calendar: Roll | None = None
+    every_nth: int = 1
     job_id: UUID | None = None
 
     @property
@@ -130,17 +132,22 @@ def _source(schedule: Schedule, anchor: Instant, calendars: Mapping[str, Calenda
     if schedule.every is not None:
         first = anchor + schedule.every if schedule.start_at is None else schedule.start_at
         return Every(first, schedule.every, schedule.zone, calendar)
-    timeline = schedule.timeline or _rule_timeline(schedule, anchor)
+    timeline = _timeline(schedule, anchor)
     if schedule.calendar is None or calendar is None:
         return Walls(timeline)
-    return Walls(_through(timeline, calendar, schedule.calendar.roll))
+    return Walls(_through(timeline, calendar, schedule.calendar))
 
 
-def _rule_timeline(schedule: Schedule, anchor: Instant) -> Timeline:
-    assert schedule.rule is not None
+def _timeline(schedule: Schedule, anchor: Instant) -> Timeline:
+    if schedule.timeline is not None and schedule.every_nth == 1:
+        return schedule.timeline
     start = schedule.start_at
     begin = anchor // SECOND if start is None else -(-start // SECOND)
-    pattern = rule_pattern(schedule.rule, schedule.zone, begin, exact=start is not None)
+    if schedule.rule is not None:
+        pattern: Pattern = rule_pattern(schedule.rule, schedule.zone, begin, exact=start is not None)
+    else:
+        begin += start is None and anchor % SECOND > 0
+        pattern = every_nth(schedule.crons[0], schedule.zone, schedule.every_nth, begin)
     return Timeline([pattern], schedule.zone, schedule.dst)
 
 
@@ -154,7 +161,7 @@ def _calendar(roll: Roll, calendars: Mapping[str, Calendar]) -> Calendar:
         ) from None
 
 
-def _through(timeline: Timeline, calendar: Calendar, roll: str) -> Timeline:
+def _through(timeline: Timeline, calendar: Calendar, roll: Roll) -> Timeline:
     parts = [Through(pattern, calendar, roll) for pattern in timeline.patterns]
     return Timeline(
         [part.fires for part in parts],

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
 
-from mainspring.core.calendars import ROLLS, Roll
+from mainspring.core.calendars import ROLLS, Calendar, Roll
 from mainspring.core.cron import Cron, read_cron
 from mainspring.core.cron_parse import DIALECTS
 from mainspring.core.errors import InvalidInput, Problem
-from mainspring.core.instants import Dst, Timeline
+from mainspring.core.every_nth import MOST
+from mainspring.core.instants import Dst, Kind, Timeline
 from mainspring.core.model import Duration, Instant
 from mainspring.core.occurrences import Schedule, between, count_between, next_after, previous_before
 from mainspring.core.rrule import read_rule
@@ -80,6 +81,7 @@ class _Reader:
             jitter=self._field("jitter", read_duration, 0),
             spread=self._field("spread", read_duration, 0),
             calendar=self._calendar(),
+            every_nth=self._every_nth(crons),
             job_id=self.job_id,
         )
 
@@ -115,6 +117,20 @@ class _Reader:
             self.problems += error.problems
             return ()
 
+    def _every_nth(self, crons: tuple[Cron, ...]) -> int:
+        value = self.document.get("every_nth")
+        if value is None:
+            return 1
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
+            self._wrong("/every_nth", f"must be a whole number from 1 to {MOST}")
+        elif self.document.get("cron") is None:
+            self._wrong("/every_nth", "goes with cron; an interval is made longer, an rrule has INTERVAL")
+        elif len(crons) > 1:
+            self._wrong("/every_nth", "counts the instants of one expression; give cron as one text")
+        else:
+            return value
+        return 1
+
     def _calendar(self) -> Roll | None:
         value = self.document.get("calendar")
         if value is None:
@@ -125,8 +141,8 @@ class _Reader:
             self._wrong("/calendar", 'must be an object, such as {"name": "be-holidays", "roll": "skip"}')
             return None
         for field in value:
-            if field not in ("name", "roll"):
-                self._wrong(f"/calendar/{field}", "is unknown; calendar has name and roll")
+            if field not in ("name", "roll", "working_day"):
+                self._wrong(f"/calendar/{field}", "is unknown; calendar has name, roll and working_day")
         name = value.get("name")
         if not isinstance(name, str) or not name:
             self._wrong("/calendar/name", "must be the name of a calendar")
@@ -134,7 +150,17 @@ class _Reader:
         roll = self._choice("calendar/roll", value.get("roll"), ROLLS) or "skip"
         if roll != "skip" and self.document.get("every") is not None:
             self._wrong("/calendar/roll", "an interval keeps its beat and is not moved; use roll skip, or cron")
-        return Roll(name, roll)
+        return Roll(name, roll, self._working_day(value.get("working_day")))
+
+    def _working_day(self, value: object) -> int | None:
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= abs(value) <= 23:
+            self._wrong("/calendar/working_day", "must be 1 to 23, or -1 (the last) to -23")
+            return None
+        if self.document.get("every") is not None:
+            self._wrong("/calendar/working_day", "goes with cron or rrule, which name the time of day")
+        return value
 
     def _dst(self) -> Dst:
         value = self.document.get("dst")
@@ -180,13 +206,17 @@ def _open(schedule: Schedule) -> Schedule:
     return schedule if schedule.calendar is None else replace(schedule, calendar=None)
 
 
-def refuse_if_over(schedule: Schedule, now: Instant) -> None:
-    """Refuses a recurring schedule that has no occurrence left after now."""
-    if schedule.recurring and next_after(schedule, now, anchor=now) is None:
-        raise InvalidInput.at(
-            "/end_at" if schedule.end_at is not None else f"/{schedule.kind}",
-            "never fires: no occurrence is left after now",
-        )
+def refuse_if_over(schedule: Schedule, now: Instant, *, calendars: Mapping[str, Calendar] | None = None) -> None:
+    """Refuses a recurring schedule of which no occurrence is left after now, or none that its calendar lets run."""
+    if not schedule.recurring:
+        return
+    if next_after(_open(schedule), now, anchor=now) is None:
+        pointer = f"/{schedule.kind}" if schedule.end_at is None else "/end_at"
+        raise InvalidInput.at(pointer, "never fires: no occurrence is left after now")
+    if schedule.calendar is None or calendars is None:
+        return
+    if next_after(schedule, now, anchor=now, calendars=calendars, kind=Kind.FIRES) is None:
+        raise InvalidInput.at("/calendar", "never fires: the calendar closes every day on which it would")
 
 
 def _read_interval(value: object, pointer: str) -> Duration:
