@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 from mainspring.ports.store import Store
 from mainspring.stores.memory import MemoryStore
+from tests.contract.databases import in_own_loop, lend
 from tests.support.servers import PostgresServer
 
 BACKENDS = ("memory", "sqlite", "postgres15", "postgres18")
@@ -95,41 +94,22 @@ def postgres_store(url: str) -> Store:
 
 
 def migrated(store: Store) -> None:
-    """In an event loop of its own, so that it works inside and outside of one."""
-    failures: list[BaseException] = []
-
     async def migrate() -> None:
         await store.migrations.up()
         await store.close()
 
-    def attempt() -> None:
-        try:
-            asyncio.run(migrate())
-        except BaseException as error:  # noqa: BLE001 - handed on to the test's thread
-            failures.append(error)
+    in_own_loop(migrate())
 
-    thread = threading.Thread(target=attempt)
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
+
+def migrated_postgres(url: str) -> None:
+    migrated(postgres_store(url))
 
 
 @pytest.fixture
 def contract_postgres15_url(postgres15_server: PostgresServer) -> Iterator[str]:
-    yield from clone(postgres15_server)
+    yield from lend(postgres15_server, migrated_postgres)
 
 
 @pytest.fixture
 def contract_postgres18_url(postgres18_server: PostgresServer) -> Iterator[str]:
-    yield from clone(postgres18_server)
-
-
-def clone(server: PostgresServer) -> Iterator[str]:
-    """A copy of a database that was migrated once: many times faster than to migrate each."""
-    template = server.template("contract", lambda url: migrated(postgres_store(url)))
-    url = server.create_database(template=template)
-    try:
-        yield url
-    finally:
-        server.drop_database(url)
+    yield from lend(postgres18_server, migrated_postgres)

@@ -53,7 +53,8 @@ from mainspring.core.model import (
 from mainspring.core.states import State
 from mainspring.ports.store import JobEdit, NewRun, Store
 from mainspring.stores.memory import MemoryStore
-from tests.contract.conftest import migrated, postgres_store, sqlite_store
+from tests.contract.conftest import migrated, migrated_postgres, postgres_store, sqlite_store
+from tests.contract.databases import lend
 from tests.contract.helpers import (
     T0,
     cancelled,
@@ -468,9 +469,8 @@ def test_postgres_answers_as_memory_does(version: int, request: pytest.FixtureRe
     server: PostgresServer = request.getfixturevalue(f"postgres{version}_server")
 
     def make() -> tuple[Store, Callable[[], None]]:
-        template = server.template("contract", lambda url: migrated(postgres_store(url)))
-        url = server.create_database(template=template)
-        return postgres_store(url), lambda: server.drop_database(url)
+        lent = lend(server, migrated_postgres)
+        return postgres_store(next(lent)), lent.close
 
     run_state_machine_as_test(machine_on(make), settings=settings(GENTLE, max_examples=15))
 
