@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from heapq import merge
+from operator import itemgetter
 from uuid import UUID
 
 from mainspring.core.model import Claimed, Ending, Instant, Verdict
@@ -21,6 +22,9 @@ CHUNK = 128  # so many payloads at most are in memory beyond `bytes_max`
 ENDINGS = frozenset(
     {State.COMPLETED, State.FAILED, State.CANCELLED, State.RETRYING, State.QUEUED, State.UNKNOWN, State.PARKED}
 )
+
+_claim_order = itemgetter(10, 15, 0)  # less priority, ready_at, id
+_new_tuple = tuple.__new__
 
 Head = tuple[int, Instant, bytes, int, int]  # -priority, ready_at, id, number, bytes of payload
 
@@ -170,12 +174,14 @@ def _finish_completed(session: Session, worker: UUID, endings: Sequence[Ending],
 
 def _encoded(endings: Sequence[Ending]) -> tuple[str, bytes | None] | None:
     """The fences as JSON with the one result of all, or `fence:result` each; None where the short way is none."""
-    for ending in endings:
-        if ending.state is not State.COMPLETED or ending.reason or ending.error or ending.attempts or ending.spent:
-            return None
-    result = endings[0].result
-    if all(ending.result == result for ending in endings):
-        return json.dumps([ending.fence for ending in endings]), result
+    if any(
+        ending.state is not State.COMPLETED or ending.spent or ending.attempts or ending.reason or ending.error
+        for ending in endings
+    ):
+        return None
+    results = {ending.result for ending in endings}
+    if len(results) == 1:
+        return str([ending.fence for ending in endings]), results.pop()
     try:
         return json.dumps([_with_result(ending) for ending in endings], ensure_ascii=False), None
     except ValueError:
@@ -237,10 +243,6 @@ def _hint_ready(session: Session, number: int) -> None:
         session.ready(found[0])
 
 
-def _claim_order(row: tuple[int, ...]) -> tuple[int, int, int]:
-    return -row[10], row[15], row[0]
-
-
 def _fitting(sizes: Sequence[int], room: int, *, first: bool) -> tuple[int, int]:
     """How many of the payloads fit, at least one if they are the first, and what room is left."""
     total = sum(sizes)
@@ -261,33 +263,19 @@ def _in_turn(queues: list[str], last: str) -> list[str]:
 
 
 def _claimed(session: Session, rows: Sequence[sqlite3.Row], now: Instant) -> list[Claimed]:
+    """Once per run of a flood, hence a bare tuple for each and one id where two are equal."""
     claimed = []
-    lane_of = session.lanes.lane
+    lanes = {row[6]: session.lanes.lane(session, row[6]) for row in rows}
     for (
-        identity, job_id, fence, attempt, spent, deaths, lane_id, payload, document, scheduled_at, priority, catch_up,
-        attempts, lateness, created_at, _ready_at,
+        identity, job_id, fence, attempt, spent, deaths, lane_id, payload, document, scheduled_at, less_priority,
+        catch_up, attempts, lateness, created_at, _ready_at,
     ) in rows:  # fmt: skip
         run_id = uuid_of(identity)
-        lane = lane_of(session, lane_id)
-        claimed.append(
-            Claimed(
-                run_id,
-                fence,
-                attempt,
-                spent,
-                deaths,
-                lane.task,
-                payload,
-                document,
-                scheduled_at,
-                now,
-                run_id if job_id == identity else uuid_of(job_id),
-                lane.queue,
-                priority,
-                bool(catch_up),
-                attempts,
-                lateness or 0,
-                created_at,
-            )
-        )
+        lane = lanes[lane_id]
+        values = (
+            run_id, fence, attempt, spent, deaths, lane.task, payload, document, scheduled_at, now,
+            run_id if job_id == identity else uuid_of(job_id), lane.queue, -less_priority, catch_up == 1, attempts,
+            lateness or 0, created_at,
+        )  # fmt: skip
+        claimed.append(_new_tuple(Claimed, values))
     return claimed

@@ -40,7 +40,7 @@ WHERE rowid IN (
       AND (expires_at IS NULL OR expires_at > ?2 OR attempt > 0)
     ORDER BY priority DESC, ready_at, id
     LIMIT ?5)
-RETURNING id, job_id, fence, attempt, spent, deaths, lane, payload, document, scheduled_at, priority, catch_up,
+RETURNING id, job_id, fence, attempt, spent, deaths, lane, payload, document, scheduled_at, -priority, catch_up,
     attempts, lateness, created_at, ready_at;
 
 -- name: heads_of_lane
@@ -57,7 +57,7 @@ UPDATE runs
 SET state = 1, worker = ?1, fence = fence + 1, attempt = attempt + 1, started_at = ?2,
     lateness = CASE WHEN attempt = 0 THEN max(0, ?2 - max(scheduled_at, created_at)) ELSE lateness END
 WHERE rowid IN (SELECT value FROM json_each(?3))
-RETURNING id, job_id, fence, attempt, spent, deaths, lane, payload, document, scheduled_at, priority, catch_up,
+RETURNING id, job_id, fence, attempt, spent, deaths, lane, payload, document, scheduled_at, -priority, catch_up,
     attempts, lateness, created_at, ready_at;
 
 -- name: bury_completed
