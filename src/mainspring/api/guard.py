@@ -36,12 +36,10 @@ AllowHost = Callable[[str], bool]
 def is_loopback(host: str) -> bool:
     """Whether a Host header names this machine's loopback: until keys exist nobody else may speak to the server,
     and a page from elsewhere whose name was made to point here must not either."""
-    name = urlsplit(f"//{host}").hostname if host and not set(host) & set("/?#@\\ ") else None
-    if name is None:
-        return False
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
     try:
+        name = urlsplit(f"//{host}").hostname if host and not set(host) & set("/?#@\\ ") else None
+        if name is None or name == "localhost" or name.endswith(".localhost"):
+            return name is not None
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
@@ -132,4 +130,4 @@ def _is_foreign(headers: Headers, host: str) -> bool:
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         return True
     origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+    return origin is not None and origin.partition("://")[2].lower() != host.lower()

@@ -20,8 +20,8 @@ END_OF_TIME: Instant = 2_900_000 * DAY
 def coming_of(job: Job, now: Instant, count: int) -> Json:
     """Of a stored job: what of its schedule lies ahead."""
     if job.kind is not Kind.RECURRING:
-        due = job.state in (JobState.SCHEDULED, JobState.PAUSED) and job.scheduled_at is not None
-        return _answer([Occurrence(job.scheduled_at, job.scheduled_at)] if due and job.scheduled_at else [], UTC)
+        waits = job.next_at is not None and job.scheduled_at is not None and not job.state.ended
+        return _answer([Occurrence(job.scheduled_at, job.scheduled_at)] if waits and job.scheduled_at else [], UTC)
     if job.state.ended:
         return _answer([], UTC)
     schedule = schedule_of(job.document, job.id)

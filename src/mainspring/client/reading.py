@@ -176,7 +176,7 @@ class _Reader:
         for word in words:
             if word not in known:
                 self.problems.add(f"/{name}", f"must be one of {', '.join(known)}{nearest(word, known)}")
-        return tuple(dict.fromkeys(words))
+        return tuple(word for word in dict.fromkeys(words) if word in known)
 
     def payload(self) -> tuple[tuple[str, str], ...]:
         found = []
