@@ -28,6 +28,7 @@ class Connection:
         self.store = direct.store
         self.lent = lent
         self.results = ResultWatch(direct.store, direct.clock)
+        self._unsubscribe = direct.bus.subscribe(self.results.listen)
 
     async def submit(self, orders: Sequence[Order[R]]) -> list[UUID]:
         """Stores the orders, all or none; nothing is stored if any of them is wrong."""
@@ -39,6 +40,7 @@ class Connection:
         return [each.id for each in submitted]
 
     async def close(self) -> None:
+        self._unsubscribe()
         self.results.stop()
         await self.direct.close()
 

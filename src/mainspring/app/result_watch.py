@@ -7,6 +7,7 @@ from uuid import UUID
 
 from mainspring.core.errors import StoreUnavailable
 from mainspring.core.model import JobView
+from mainspring.observe.events import Event, RunsEnded
 from mainspring.ports.clock import Clock
 from mainspring.ports.store import Store
 
@@ -39,6 +40,12 @@ class ResultWatch:
             return await future
         finally:
             self._leave(identity, future)
+
+    def listen(self, event: Event) -> None:
+        """Subscribed to a bus: what ended in this very process is looked at without waiting."""
+        waiting = self._waiting
+        if isinstance(event, RunsEnded) and waiting and any(each.claimed.job_id in waiting for each in event.runs):
+            self._woken.set()
 
     def stop(self) -> None:
         if self._watching is not None:

@@ -20,7 +20,7 @@ from mainspring.app.listening import address_of, listen_on
 from mainspring.app.reloading import reloading
 from mainspring.app.schedules import store_schedules
 from mainspring.app.stopping import Stopping
-from mainspring.app.stores import open_patiently, open_store
+from mainspring.app.stores import open_patiently, open_store, patiently
 from mainspring.app.supervisor import Supervisor
 from mainspring.config import Settings
 from mainspring.core.model import SECOND
@@ -112,7 +112,8 @@ class _Roles:
             from mainspring.app.scheduling import scheduling
 
             if self._plan.app is not None:
-                await store_schedules(self._direct, self._plan.app.schedules)
+                declared = self._plan.app.schedules
+                await patiently(lambda: store_schedules(self._direct, declared))
             await parts.enter_async_context(scheduling(self._store, self._bus, self._plan.settings))
 
     async def _say_ready(self, supervisor: Supervisor | None) -> None:

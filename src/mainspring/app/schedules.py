@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from mainspring.client.direct import Direct
 from mainspring.core.errors import Conflict, InvalidInput, NotFound
+from mainspring.core.submission import read_submission
 
 FINGERPRINT = "mainspring.declared"
 _JOB_ONLY = frozenset(
@@ -43,6 +44,8 @@ class Declaration:
 
     def of(self, task: str, defaults: Mapping[str, object]) -> Declared:
         fields = {**defaults, **self.fields, "task": task}
+        # A wrong schedule is told where it is written, not when a worker starts.
+        read_submission(fields)
         return Declared(str(fields.pop("key", f"schedule:{task}")), fields)
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeVar
 
 from mainspring.config import Settings
 from mainspring.core.errors import InvalidInput, SchemaError, StoreUnavailable
 from mainspring.ports.store import Store
+
+T = TypeVar("T")
 
 BACKOFF_FIRST_SECONDS = 0.1
 BACKOFF_MAX_SECONDS = 5.0
@@ -74,18 +78,25 @@ async def prepare_store(store: Store, settings: Settings) -> None:
 
 
 async def open_patiently(store: Store, settings: Settings, *, allowed: bool) -> None:
-    """Opens a store for a role; while it cannot be reached it says so and tries again, with growing waits and jitter."""
+    """Opens a store for a role, however long that takes."""
+
+    async def open_it() -> None:
+        await migrate(store, settings, allowed=allowed)
+        await store.open()
+
+    await patiently(open_it)
+
+
+async def patiently(action: Callable[[], Awaitable[T]]) -> T:
+    """While the store cannot be reached it says so and tries again, with growing waits and jitter."""
     wait = BACKOFF_FIRST_SECONDS
     while True:
         try:
-            await migrate(store, settings, allowed=allowed)
-            await store.open()
+            return await action()
         except StoreUnavailable as error:
             _log.warning("the store is unreachable: %s; trying again in %.1f s", error, wait)
-            await asyncio.sleep(wait)
-            wait = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS + random.random() * wait * 3)
-        else:
-            return
+        await asyncio.sleep(wait)
+        wait = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS + random.random() * wait * 3)
 
 
 def _postgres(url: str) -> Store:

@@ -91,25 +91,32 @@ class Supervisor:
             await child.drain()
 
     async def _keep(self) -> None:
-        backoff = 0.0
+        failures = 0
         while not self._stopping.is_set():
             started = self._monotonic()
             child = await self._start()
-            self._children.add(child)
-            if self._stopping.is_set():
-                await child.drain()
-            watching = asyncio.create_task(self._note_ready(child))
-            try:
-                code = await child.wait()
-            finally:
-                self._children.discard(child)
-                watching.cancel()
+            code = await self._attend(child)
             if self._stopping.is_set() or code == DRAINED_BY_ORDER:
                 return
-            healthy = child.ready.is_set() and self._monotonic() - started >= HEALTHY_AFTER_SECONDS
-            backoff = 0.0 if healthy else min(BACKOFF_MAX_SECONDS, max(BACKOFF_FIRST_SECONDS, backoff * 2))
+            was_ready = child.ready.is_set()
+            healthy = was_ready and self._monotonic() - started >= HEALTHY_AFTER_SECONDS
+            failures = 0 if healthy else failures + 1
+            # A run may have killed it: that is no reason to let the others wait.
+            at_once = healthy or (was_ready and failures == 1)
+            backoff = 0.0 if at_once else min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2 ** (failures - 1))
             _tell(child, code, backoff)
             await self._pause(backoff)
+
+    async def _attend(self, child: Child) -> int:
+        self._children.add(child)
+        watching = asyncio.create_task(self._note_ready(child))
+        try:
+            if self._stopping.is_set():
+                await child.drain()
+            return await child.wait()
+        finally:
+            self._children.discard(child)
+            watching.cancel()
 
     async def _note_ready(self, child: Child) -> None:
         await child.ready.wait()

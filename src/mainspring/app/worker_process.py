@@ -16,7 +16,7 @@ from mainspring.app.locate import locate
 from mainspring.app.programs import run_loop
 from mainspring.app.schedules import store_schedules
 from mainspring.app.stopping import Stopping
-from mainspring.app.stores import open_patiently, open_store
+from mainspring.app.stores import open_patiently, open_store, patiently
 from mainspring.config import Settings
 from mainspring.observe import logs
 from mainspring.observe.events import Bus, Event, WorkerStarted
@@ -67,7 +67,7 @@ async def _work(app: Mainspring, settings: Settings, store: Store, stopping: Sto
     bus.subscribe(logs.log_event)
     direct = direct_of(store, settings, bus)
     app.connections.lend(Connection(direct, lent=True))
-    await store_schedules(direct, app.schedules)
+    await patiently(lambda: store_schedules(direct, app.schedules))
 
     def hear(event: Event) -> None:
         if isinstance(event, WorkerStarted):

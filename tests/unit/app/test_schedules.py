@@ -97,3 +97,12 @@ def test_two_schedules_of_one_key_are_refused() -> None:
     app = nightly()
     with pytest.raises(InvalidInput, match="two schedules have the key 'schedule:clean'"):
         app.every("1m", key="schedule:clean", name="other")(lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("cron", "timezone", "field"), [("61 * * * *", "UTC", "/cron"), ("0 9 * * *", "Mars/Olympus", "/timezone")]
+)
+def test_a_wrong_schedule_is_refused_where_it_is_written(cron: str, timezone: str, field: str) -> None:
+    app = Mainspring()
+    with pytest.raises(InvalidInput, match=field):
+        app.cron(cron, timezone=timezone, name="never")(lambda: None)

@@ -104,6 +104,14 @@ async def test_a_healthy_one_that_dies_is_replaced_at_once(house: House) -> None
     await turns(lambda: house.count == 2)
 
 
+async def test_one_that_a_run_killed_right_after_its_start_is_replaced_at_once_the_first_time(house: House) -> None:
+    house.run()
+    sham = await house.next()
+    sham.ready.set()
+    sham.end(-9)
+    await turns(lambda: house.count == 2)
+
+
 async def test_one_that_cannot_start_is_tried_later(house: House) -> None:
     house.run()
     sham = await house.next()
