@@ -19,8 +19,10 @@ EPOCH_ORDINAL = 719_163
 GIVE_UP_YEARS = 41
 """No weekday falls on a 29 February more rarely than every 40 years."""
 
-_LAST_DAY = date(9998, 12, 31).toordinal() - EPOCH_ORDINAL
-_FIRST_DAY = date(2, 1, 1).toordinal() - EPOCH_ORDINAL
+FIRST_DAY = date(3, 1, 1).toordinal() - EPOCH_ORDINAL
+LAST_DAY = date(9997, 12, 31).toordinal() - EPOCH_ORDINAL
+"""Far enough from what a date can hold that zones and closures cannot lead beyond it."""
+
 _ALL_MONTHS = tuple(range(1, 13))
 _ALL_WEEKDAYS = tuple(range(7))
 _ALL_DAYS = tuple(range(1, 32))
@@ -46,8 +48,8 @@ class Cron:
         )
 
     def has_day(self, day: int) -> bool:
-        if self._every_day:
-            return True
+        if self._every_day or not FIRST_DAY <= day <= LAST_DAY:
+            return FIRST_DAY <= day <= LAST_DAY
         moment = date.fromordinal(day + EPOCH_ORDINAL)
         if moment.month not in self._months:
             return False
@@ -58,11 +60,12 @@ class Cron:
 
     def day_from(self, day: int) -> int | None:
         """The first matching day that is not before this one."""
-        if self._every_day or not _FIRST_DAY <= day <= _LAST_DAY:
-            return day if _FIRST_DAY <= day <= _LAST_DAY else None
+        day = max(day, FIRST_DAY)
+        if self._every_day or day > LAST_DAY:
+            return day if day <= LAST_DAY else None
         start = date.fromordinal(day + EPOCH_ORDINAL)
         year, month, low = start.year, start.month, start.day
-        while year <= start.year + GIVE_UP_YEARS and year < 9999:
+        while year <= start.year + GIVE_UP_YEARS and year < 9998:
             if month in self._months:
                 mask = self._mask(year, month) >> low << low
                 if mask:
@@ -72,11 +75,12 @@ class Cron:
 
     def day_until(self, day: int) -> int | None:
         """The last matching day that is not after this one."""
-        if self._every_day or not _FIRST_DAY <= day <= _LAST_DAY:
-            return day if _FIRST_DAY <= day <= _LAST_DAY else None
+        day = min(day, LAST_DAY)
+        if self._every_day or day < FIRST_DAY:
+            return day if day >= FIRST_DAY else None
         start = date.fromordinal(day + EPOCH_ORDINAL)
         year, month, high = start.year, start.month, start.day
-        while year >= start.year - GIVE_UP_YEARS and year > 1:
+        while year >= start.year - GIVE_UP_YEARS and year > 2:
             if month in self._months:
                 mask = self._mask(year, month) & ((2 << high) - 1)
                 if mask:

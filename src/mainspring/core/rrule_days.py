@@ -8,7 +8,7 @@ from datetime import date
 from functools import lru_cache
 from math import gcd
 
-from mainspring.core.cron import EPOCH_ORDINAL, times_of_day
+from mainspring.core.cron import EPOCH_ORDINAL, LAST_DAY, times_of_day
 from mainspring.core.instants import DAY_SECONDS
 from mainspring.core.rrule import Rule
 from mainspring.core.zone import Zone
@@ -47,16 +47,17 @@ class RulePattern:
         self._month_days, self._weekdays, self._months = self._defaults()
         self._cache: dict[int, dict[int, int]] = {}
         self._years: dict[int, dict[int, int]] = {}
-        self._last: int | None = None
+        self._end = LAST_DAY
         self._last_times = -1
         if until is not None:
-            self._last, second = divmod(until, DAY_SECONDS)
+            self._end, second = divmod(until, DAY_SECONDS)
+            self._end = min(self._end, LAST_DAY)
             self._last_times = (2 << second // self.unit) - 1
         elif rule.count is not None:
-            self._last, self._last_times = self._end_of_count(rule.count)
+            self._end, self._last_times = self._end_of_count(rule.count)
 
     def times_on(self, day: int) -> int:
-        if day < self._begin_day or (self._last is not None and day > self._last):
+        if not self._begin_day <= day <= self._end:
             return 0
         moment = date.fromordinal(day + EPOCH_ORDINAL)
         times = self._month(moment.year * 12 + moment.month - 1).get(day, 0)
@@ -65,19 +66,18 @@ class RulePattern:
         if day == self._begin_day:
             first = -(-self._begin_second // self.unit)
             times = times >> first << first
-        return times & self._last_times if day == self._last else times
+        return times & self._last_times if day == self._end else times
 
     def day_from(self, day: int) -> int | None:
         day = max(day, self._begin_day)
         if not self._times:
             return None
-        if self._last is not None and day > self._last:
+        if day > self._end:
             return None
         return next((each for each in self._days_from(day) if each >= day), None)
 
     def day_until(self, day: int) -> int | None:
-        if self._last is not None:
-            day = min(day, self._last)
+        day = min(day, self._end)
         if day < self._begin_day or not self._times:
             return None
         moment = date.fromordinal(day + EPOCH_ORDINAL)
@@ -93,7 +93,7 @@ class RulePattern:
         index = moment.year * 12 + moment.month - 1
         looked = 0
         most = _MOST_MONTHS // 10 if self.rule.positions else _MOST_MONTHS
-        while looked < most and index < 9_999 * 12:
+        while looked < most and index < 9_998 * 12:
             if self._may(index):
                 looked += 1
                 yield from sorted(self._month(index))

@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from mainspring.core.calendars import Calendar
+from mainspring.core.cron import LAST_DAY
 from mainspring.core.instants import DAY_SECONDS, Counts, Instance, Kind, Timeline
-from mainspring.core.model import SECOND, Duration, Instant
+from mainspring.core.model import DAY, SECOND, Duration, Instant
 from mainspring.core.zone import Zone
 
 _GIVE_UP_DAYS = 1_000
+_END: Instant = (LAST_DAY + 1) * DAY
 
 
 class Occurrence(NamedTuple):
@@ -59,6 +61,8 @@ class Every:
     def after(self, instant: Instant, kind: Kind = Kind.ANY) -> Occurrence | None:
         for _ in range(_GIVE_UP_DAYS):
             found = self.first + max(0, (instant - self.first) // self.step + 1) * self.step
+            if found > _END:
+                return None
             closed = self._closed(found)
             if kind is Kind.ANY or kind is (Kind.CLOSED if closed else Kind.FIRES):
                 return _closed_or_open(found, closed)
@@ -69,7 +73,7 @@ class Every:
 
     def before(self, instant: Instant, kind: Kind = Kind.ANY) -> Occurrence | None:
         for _ in range(_GIVE_UP_DAYS):
-            steps = (instant - 1 - self.first) // self.step
+            steps = (min(instant - 1, _END) - self.first) // self.step
             if steps < 0:
                 return None
             found = self.first + steps * self.step

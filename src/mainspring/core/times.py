@@ -18,6 +18,8 @@ LONGEST: Duration = 36_525 * DAY
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - read as UTC, formatted with a Z
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST = (datetime(2, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LAST = (datetime(9999, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND - 1
 _MILLISECOND = 1_000
 _LONGEST_TEXT = 64
 
@@ -59,7 +61,7 @@ def read_instant(value: object, pointer: str) -> Instant:
     if isinstance(value, datetime):
         if value.utcoffset() is None:
             raise _naive(pointer, value.isoformat())
-        return (value - _EPOCH) // _MICROSECOND
+        return _within((value - _EPOCH) // _MICROSECOND, pointer)
     if not isinstance(value, str):
         raise InvalidInput.at(pointer, 'must be a time as text, such as "2026-12-01T10:00:00Z"')
     if len(value) > _LONGEST_TEXT:
@@ -81,7 +83,13 @@ def _instant_of(text: str, pointer: str) -> Instant:
         moment = datetime.fromisoformat(clean)
     except ValueError as error:
         raise InvalidInput.at(pointer, f"{text!r} is no time that exists: {error}") from None
-    return (moment - _EPOCH) // _MICROSECOND + (SECOND if leap else 0)
+    return _within((moment - _EPOCH) // _MICROSECOND + (SECOND if leap else 0), pointer)
+
+
+def _within(instant: Instant, pointer: str) -> Instant:
+    if not _FIRST <= instant <= _LAST:
+        raise InvalidInput.at(pointer, "lies outside the years 2 to 9998")
+    return instant
 
 
 def _naive(pointer: str, text: str) -> InvalidInput:

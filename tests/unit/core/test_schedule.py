@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from time import process_time
 from uuid import UUID
 
@@ -170,6 +171,25 @@ def test_a_schedule_that_is_over_is_refused_when_the_time_is_known() -> None:
     refuse_if_over(schedule, CREATED)
     with pytest.raises(InvalidInput, match="/end_at: never fires"):
         refuse_if_over(schedule, CREATED + HOUR)
+
+
+@pytest.mark.parametrize("fields", [
+    {"cron": "* * * * *"}, {"cron": "0 0 29 2 *"}, {"cron": "* * * * *", "every_nth": 3}, {"rrule": "FREQ=DAILY"},
+    {"rrule": "FREQ=YEARLY;BYDAY=MO;BYSETPOS=2"}, {"every": "36500d"}, {"every": "1h"},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("start", ["0002-01-01T00:00:00Z", "9998-12-31T23:59:59Z", "9997-12-31T00:00:00Z"])
+def test_the_ends_of_time_are_no_cliff(fields: Mapping[str, object], start: str) -> None:
+    begin = read_instant(start, "")
+    schedule = None
+    with suppress(InvalidInput):
+        schedule = read_schedule({**fields, "start_at": start, "timezone": "Pacific/Kiritimati"})
+    if schedule is None:
+        assert start > "9997"
+        return
+    for instant in (begin, begin - DAY, begin + DAY, begin + 4_000 * DAY):
+        for found in (next_after(schedule, instant, anchor=begin), previous_before(schedule, instant, anchor=begin)):
+            assert found is None or local_text(found.nominal, schedule.zone)
+    assert count_between(schedule, begin, begin + DAY, anchor=begin).fires >= 0
 
 
 EXPRESSIONS = st.sampled_from(

@@ -45,6 +45,8 @@ def test_instants() -> None:
         ("2026-02-30T10:00:00Z", "no time that exists"),
         ("2026-12-01T25:00:00Z", "no time that exists"),
         ("tomorrow", "no RFC 3339 time"),
+        ("0001-01-01T00:00:00+14:00", "outside the years"),
+        ("9999-12-31T23:59:59-12:00", "outside the years"),
         ("٢٠٢٦-12-01T10:00:00Z", "no RFC 3339 time"),
         ("2026-12-01T10:00:00Z" * 1_000, "characters"),
         (1_764_583_200, "as text"),
