@@ -222,7 +222,7 @@ async def test_an_unreachable_store_is_503_and_says_when_to_try_again() -> None:
     async with served(ClientSettings(patience=0), store=store) as server:
         store.gone = True
         for method, path in (("POST", "/v1/jobs"), ("GET", "/readyz"), ("POST", "/v1/jobs:batch")):
-            body = {"json": [{"task": "t"}] if "batch" in path else {"task": "t"}} if method == "POST" else {}
+            body: dict[str, Any] = {"json": [{"task": "t"}] if "batch" in path else {"task": "t"}} if method == "POST" else {}
             response = await server.http.request(method, path, **body)
             assert response.status_code == 503, response.text
             assert response.headers["retry-after"] == "1"

@@ -223,7 +223,10 @@ def _read_body(route: Route, request: Request, raw: bytes) -> object:
     bodies.require_json(kind)
     if not raw.strip():
         raise InvalidInput.at("", "is empty; send a JSON object")
-    return bodies.decode(raw)
+    found = bodies.decode(raw)
+    if found is None:
+        raise InvalidInput.at("", "must be an object, not null")
+    return found
 
 
 def _check_key(key: str) -> None:

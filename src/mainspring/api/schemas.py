@@ -250,7 +250,7 @@ COMPONENTS: dict[str, Schema] = {
     "JobInput": closed(_input_fields(), "task"),
     "JobByKeyInput": closed(_input_fields(), "task"),
     "JobChanges": closed(_input_fields()),
-    "JobBatch": array(ref("JobInput"), maxItems=BATCH_JOBS_MAX),
+    "JobBatch": array(ref("JobInput"), description=f"At most {BATCH_JOBS_MAX} jobs"),
     "Job": _JOB,
     "JobPage": page("Job"),
     "BatchAnswer": shape({"items": array(shape({"id": ID}))}, {"warnings": array(TEXT)}),

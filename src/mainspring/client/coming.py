@@ -7,7 +7,7 @@ from uuid import UUID
 
 from mainspring.client.views import Json
 from mainspring.core.firing import anchor_of, max_runs_of, schedule_of
-from mainspring.core.model import DAY, Instant, Job, JobState, Kind
+from mainspring.core.model import DAY, Instant, Job, Kind
 from mainspring.core.occurrences import Schedule, between
 from mainspring.core.sources import Occurrence
 from mainspring.core.submission import Submission
