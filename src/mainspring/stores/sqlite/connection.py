@@ -16,11 +16,14 @@ JOURNAL_VARIABLE = "MAINSPRING_SQLITE_JOURNAL"
 class File:
     """One SQLite file and how it is opened."""
 
-    def __init__(self, path: str | os.PathLike[str], journal: str | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, journal: str | None = None, busy_seconds: float = BUSY_SECONDS
+    ) -> None:
         self.path = Path(path)
         self.where = f"the store {self.path}"
         self.locks = self.path.with_name(self.path.name + ".locks")
         self.wanted_journal = (journal or os.environ.get(JOURNAL_VARIABLE) or "wal").lower()
+        self.busy_seconds = busy_seconds
         self.wal = False
 
     def exists(self) -> bool:
@@ -38,7 +41,9 @@ class File:
         connection = self._connect()
         self.wal = _answer(connection, "journal_mode") == "wal"
         if self.wal and not wal_is_safe():
-            self._leave_wal(connection)
+            connection.close()
+            self._leave_wal()
+            connection = self._connect()
         for pragma in ("synchronous_full", "cache_size", "temp_in_memory", "checkpoint_pages"):
             connection.execute(SQL[pragma])
         return connection
@@ -69,16 +74,16 @@ class File:
                 f"SQLite {found} is too old, 3.35 is the oldest that works; `pip install pysqlite3` helps"
             )
 
-    def _leave_wal(self, connection: sqlite3.Connection) -> None:
+    def _leave_wal(self) -> None:
         """SQLite changes the journal only for whoever is alone on the file, so nothing is flipped under others."""
-        connection.execute(SQL["no_wait"])
+        connection = self._connect(busy_seconds=0)
         try:
-            mode = _answer(connection, "journal_delete")
+            left = _answer(connection, "journal_delete") != "wal"
         except sqlite3.OperationalError:
-            mode = "wal"
-        connection.execute(SQL["busy_timeout"])
-        if mode == "wal":
+            left = False
+        finally:
             connection.close()
+        if not left:
             found = ".".join(map(str, LIBRARY_VERSION))
             raise StoreRefuses(
                 f"{self.where} is in WAL mode and in use, and SQLite {found} of this program can lose commits in that "
@@ -89,18 +94,17 @@ class File:
     def _may_use_wal(self) -> bool:
         return self.wanted_journal != "delete" and wal_is_safe()
 
-    def _connect(self, *, create: bool = False) -> sqlite3.Connection:
+    def _connect(self, *, create: bool = False, busy_seconds: float | None = None) -> sqlite3.Connection:
+        """The C library waits for locks, without Python."""
         mode = "rwc" if create else "rw"
-        connection = sqlite3.connect(
+        return sqlite3.connect(
             f"{self.path.absolute().as_uri()}?mode={mode}",
             uri=True,
-            timeout=BUSY_SECONDS,
+            timeout=self.busy_seconds if busy_seconds is None else busy_seconds,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=512,
         )
-        connection.execute(SQL["busy_timeout"])
-        return connection
 
     def _create_error(self, error: sqlite3.Error) -> Exception:
         folder = self.path.absolute().parent

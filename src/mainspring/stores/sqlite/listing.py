@@ -22,11 +22,12 @@ _LIVE = frozenset({State.QUEUED, State.RUNNING, State.HELD, State.RETRYING, Stat
 _ASIDE = frozenset({State.RETRYING, State.PARKED, State.UNKNOWN})
 _OTHER_ENDS = (State.FAILED, State.CANCELLED, State.SKIPPED)
 _RUN_WORDS = frozenset(state.word for state in State)
+_NEWEST = b"\xff" * 17  # above every id, so that the index is sought from its end
 _SLOW = 2 * DAY  # a day from acceptance to end, and a day that an id may be away from acceptance
 
 
 @lru_cache(maxsize=64)
-def _statement(name: str) -> str:
+def statement(name: str) -> str:
     return SQL[name].replace("/* runs */", SQL["runs_filter"]).replace("/* jobs */", SQL["jobs_filter"])
 
 
@@ -106,7 +107,7 @@ def list_runs(session: Session, where: RunFilter, limit: int) -> list[Run]:
         return []
     found: list[Run] = []
     for name, state in _run_sources(where):
-        cursor = session.connection.execute(_statement(name), values | {"state": state})
+        cursor = session.connection.execute(statement(name), values | {"state": state})
         found += read_runs(session, cursor)
     found.sort(key=lambda run: run.id.int, reverse=True)
     return found[:limit]
@@ -116,7 +117,7 @@ def dead_letters(session: Session, where: RunFilter, limit: int) -> list[Run]:
     values = _run_values(session, where, limit)
     if values is None:
         return []
-    return read_runs(session, session.connection.execute(_statement("list_dead_letters"), values))
+    return read_runs(session, session.connection.execute(statement("list_dead_letters"), values))
 
 
 def _run_sources(where: RunFilter) -> list[tuple[str, int | None]]:
@@ -147,7 +148,7 @@ def _run_values(session: Session, where: RunFilter, limit: int) -> dict[str, Val
         "lanes": lanes,
         "unknown": _unknown_lanes(session),
         "states": json.dumps([int(state) for state in _states(where.status)]) if where.status else None,
-        "after": raw_of(where.after_id),
+        "after": _NEWEST if where.after_id is None else where.after_id.bytes,
         "worker": raw_of(where.worker),
         "reason": where.reason,
         "error": where.error,
@@ -215,10 +216,10 @@ def _job_values(session: Session, where: JobFilter, after: UUID | None) -> dict[
         "kind": None if where.kind is None else int(where.kind),
         "key": where.key,
         "created_by": where.created_by,
-        "after": raw_of(after),
+        "after": _NEWEST if after is None else after.bytes,
         "job_states": json.dumps(states) if where.status else None,
         "since": where.ended_since,
-        "floor": None if where.ended_since is None else _floor(where.ended_since).bytes,
+        "floor": b"" if where.ended_since is None else _floor(where.ended_since).bytes,
     }
 
 
@@ -228,7 +229,7 @@ def _floor(since: Instant) -> UUID:
 
 def _job_ids(session: Session, where: JobFilter, values: Values) -> Iterator[Iterator[bytes]]:
     for name, state in _job_sources(where):
-        cursor = session.connection.execute(_statement(name), dict(values) | {"state": state})
+        cursor = session.connection.execute(statement(name), dict(values) | {"state": state})
         yield (row[0] for row in cursor)
 
 

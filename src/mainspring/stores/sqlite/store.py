@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -44,7 +45,7 @@ from mainspring.ports.store import (
     Submitted,
 )
 from mainspring.stores.sqlite import changing, keeping, listing, living, scheduling, submitting, working
-from mainspring.stores.sqlite.connection import File
+from mainspring.stores.sqlite.connection import BUSY_SECONDS, File
 from mainspring.stores.sqlite.engine import Engine
 from mainspring.stores.sqlite.hub import Hub
 from mainspring.stores.sqlite.migrating import SqliteMigrations
@@ -62,8 +63,15 @@ _left_to_parent: list[Engine] = []  # a child must neither use nor close what it
 class SqliteStore:
     """One file, any number of processes on one machine."""
 
-    def __init__(self, path: str | os.PathLike[str], *, readers: int = READERS, journal: str | None = None) -> None:
-        self._file = File(path, journal)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        readers: int = READERS,
+        journal: str | None = None,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
+        self._file = File(path, journal=journal, busy_seconds=busy_seconds)
         self._readers = readers
         self._hub = Hub()
         self._signs = SignFiles(self._file.locks)
@@ -71,6 +79,7 @@ class SqliteStore:
         self._clock = MachineClock()
         self._engine: Engine | None = None
         self._process = 0
+        self._opening = threading.Lock()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -86,7 +95,7 @@ class SqliteStore:
         return self._file.wal
 
     async def open(self) -> None:
-        if self._engine is None or self._process != os.getpid():
+        if not self._is_open():
             await asyncio.to_thread(self._open)
 
     async def close(self) -> None:
@@ -104,11 +113,20 @@ class SqliteStore:
 
     def subscribe(self, listener: Callable[[Hint], None]) -> Callable[[], None]:
         stop = self._hub.add(asyncio.get_running_loop(), listener)
-        if self._engine is not None and self._process == os.getpid():
+        if self._engine is not None and self._is_open():
             self._engine.wake()
         return stop
 
+    def _is_open(self) -> bool:
+        """In this process: what a child inherited by fork is its parent's."""
+        return self._engine is not None and self._process == os.getpid()
+
     def _open(self) -> None:
+        with self._opening:
+            if not self._is_open():
+                self._start()
+
+    def _start(self) -> None:
         self._file.check_library()
         self._migrations.check()
         if self._engine is not None:

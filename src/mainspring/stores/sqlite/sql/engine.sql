@@ -55,14 +55,6 @@ SELECT worker FROM runs INDEXED BY runs_cancelling WHERE worker IS NOT NULL AND 
 UNION
 SELECT id FROM workers WHERE draining = 1 OR lost_at IS NOT NULL;
 
--- name: busy_timeout
--- How long a lock is waited for; the C library waits, without Python.
-PRAGMA busy_timeout = 10000;
-
--- name: no_wait
--- For one try.
-PRAGMA busy_timeout = 0;
-
 -- name: synchronous_full
 -- A commit that returned survives a power cut.
 PRAGMA synchronous = FULL;

@@ -4,7 +4,7 @@
 -- name: runs_filter
 -- What a list of runs may be asked for; queued without anybody who could do it counts as held.
 (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
-  AND (:after IS NULL OR id < :after)
+  AND id < :after
   AND (:states IS NULL OR (CASE WHEN state = 0 AND lane IN (SELECT value FROM json_each(:unknown)) THEN 2 ELSE state END)
        IN (SELECT value FROM json_each(:states)))
   AND (:worker IS NULL OR worker = :worker)
@@ -47,7 +47,7 @@ SELECT * FROM past_runs WHERE /* runs */ ORDER BY id DESC LIMIT :limit;
 -- The same of one state that is not completed, which has an index of its own.
 SELECT * FROM past_runs
 WHERE number IN (SELECT number FROM history INDEXED BY history_not_completed
-                 WHERE state <> 10 AND state = :state AND (:after IS NULL OR id < :after)
+                 WHERE state <> 10 AND state = :state AND id < :after
                  ORDER BY id DESC LIMIT CASE WHEN :plain THEN :limit ELSE -1 END)
   AND /* runs */ ORDER BY id DESC LIMIT :limit;
 
@@ -89,60 +89,60 @@ ORDER BY id DESC LIMIT 1;
 -- name: job_ids
 -- Ids of definitions, newest first.
 SELECT id FROM jobs
-WHERE (:after IS NULL OR id < :after) AND (:job_states IS NULL OR state IN (SELECT value FROM json_each(:job_states)))
+WHERE id < :after AND (:job_states IS NULL OR state IN (SELECT value FROM json_each(:job_states)))
   AND /* jobs */ ORDER BY id DESC;
 
 -- name: live_job_ids
 -- One-time jobs that are live runs with the id of the job.
 SELECT id FROM runs
-WHERE job_id = id AND stands_for_job = 1 AND (:after IS NULL OR id < :after) AND /* jobs */ ORDER BY id DESC;
+WHERE job_id = id AND stands_for_job = 1 AND id < :after AND /* jobs */ ORDER BY id DESC;
 
 -- name: live_fired_ids
 -- One-time jobs that are live runs with an id of their own.
 SELECT job_id FROM runs
-WHERE job_id <> id AND stands_for_job = 1 AND (:after IS NULL OR job_id < :after) AND /* jobs */ ORDER BY job_id DESC;
+WHERE job_id <> id AND stands_for_job = 1 AND job_id < :after AND /* jobs */ ORDER BY job_id DESC;
 
 -- name: running_job_ids
 -- One-time jobs that run now.
 SELECT job_id FROM runs INDEXED BY runs_running
-WHERE worker IS NOT NULL AND kind < 2 AND (:after IS NULL OR job_id < :after) AND /* jobs */ ORDER BY job_id DESC;
+WHERE worker IS NOT NULL AND kind < 2 AND job_id < :after AND /* jobs */ ORDER BY job_id DESC;
 
 -- name: aside_job_ids
 -- One-time jobs whose run is held, retrying, parked or unknown.
 SELECT job_id FROM runs INDEXED BY runs_aside
-WHERE state > 1 AND kind < 2 AND (:after IS NULL OR job_id < :after) AND /* jobs */ ORDER BY job_id DESC;
+WHERE state > 1 AND kind < 2 AND job_id < :after AND /* jobs */ ORDER BY job_id DESC;
 
 -- name: past_completed_ids
 -- One-time jobs that completed and have the id of their run; :floor bounds how far back is looked.
 SELECT id FROM history INDEXED BY history_id
-WHERE job_id = id AND stands_for_job = 1 AND state = 10 AND (:after IS NULL OR id < :after) AND (:floor IS NULL OR id >= :floor)
+WHERE job_id = id AND stands_for_job = 1 AND state = 10 AND id < :after AND id >= :floor
   AND (:since IS NULL OR finished_at >= :since) AND /* jobs */ ORDER BY id DESC;
 
 -- name: past_slow_ids
 -- Those among them that took more than a day from acceptance to end, and so lie below the floor.
 SELECT id FROM history INDEXED BY history_slow
-WHERE finished_at - created_at > 86400000000 AND :floor IS NOT NULL AND id < :floor
-  AND job_id = id AND stands_for_job = 1 AND state = 10 AND (:after IS NULL OR id < :after)
+WHERE finished_at - created_at > 86400000000 AND id < :floor
+  AND job_id = id AND stands_for_job = 1 AND state = 10 AND id < :after
   AND (:since IS NULL OR finished_at >= :since) AND /* jobs */ ORDER BY id DESC;
 
 -- name: past_fired_ids
 -- One-time jobs that have ended in a run with an id of its own.
 SELECT job_id FROM history INDEXED BY history_of_job
-WHERE job_id <> id AND stands_for_job = 1 AND (:after IS NULL OR job_id < :after)
+WHERE job_id <> id AND stands_for_job = 1 AND job_id < :after
   AND (:since IS NULL OR state <> 10 OR finished_at >= :since) AND /* jobs */ ORDER BY job_id DESC;
 
 -- name: past_other_ids
 -- One-time jobs that ended otherwise than completed and have the id of their run.
 SELECT id FROM history INDEXED BY history_not_completed
-WHERE state <> 10 AND state = :state AND job_id = id AND stands_for_job = 1 AND (:after IS NULL OR id < :after)
+WHERE state <> 10 AND state = :state AND job_id = id AND stands_for_job = 1 AND id < :after
   AND /* jobs */ ORDER BY id DESC;
 
 -- name: beside_live_ids
 -- One-time jobs that a live run beside the first one belongs to.
 SELECT job_id FROM runs INDEXED BY runs_beside
-WHERE stands_for_job = 0 AND kind < 2 AND (:after IS NULL OR job_id < :after) AND /* jobs */ ORDER BY job_id DESC;
+WHERE stands_for_job = 0 AND kind < 2 AND job_id < :after AND /* jobs */ ORDER BY job_id DESC;
 
 -- name: beside_past_ids
 -- One-time jobs that an ended run beside the first one belongs to.
 SELECT job_id FROM history INDEXED BY history_beside
-WHERE stands_for_job = 0 AND kind < 2 AND (:after IS NULL OR job_id < :after) AND /* jobs */ ORDER BY job_id DESC;
+WHERE stands_for_job = 0 AND kind < 2 AND job_id < :after AND /* jobs */ ORDER BY job_id DESC;
