@@ -111,6 +111,8 @@ class LossyStore:
             self._require(unknown_outcome=False)
             answer = await target(*arguments, **named)
             self._record(verb, arguments, named, answer)
+            if verb == "register":
+                self._evidence.worker_process[arguments[0].id] = self._process.name
             await self._may_crash()
             await self._return_trip()
             if verb in ("beat", "register"):

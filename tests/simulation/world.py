@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
 from random import Random
@@ -14,6 +14,7 @@ from mainspring.core.errors import WorldError
 from mainspring.core.ids import uuid7
 from mainspring.core.model import SECOND, Instant
 from mainspring.core.model import Evidence as Cause
+from mainspring.core.states import State
 from mainspring.observe.events import Bus
 from mainspring.ports.store import Store
 from mainspring.scheduler.scheduler import Scheduler
@@ -138,6 +139,7 @@ class World:
         await asyncio.sleep(self.options.faulty_for)
         await self._heal(saboteurs, clients)
         await asyncio.sleep(self._rest())
+        await self._work_off()
         self.evidence.finished_at = self.now()
 
     def crash(self, process: Process) -> None:
@@ -179,16 +181,23 @@ class World:
 
     def _start_worker(self, running: Running) -> None:
         clock = SimulatedClock(self.loop, self.random)
-        lease = self.options.lease
+        lease = round(self.options.lease * SECOND)
         settings = self.settings_plant(
-            WorkerSettings(slots=self.options.slots, lease=lease, beat=lease / 10, stall=lease / 3, drain=5.0)
+            WorkerSettings(
+                slots=self.options.slots,
+                lease=lease,
+                beat=lease // 10,
+                stall=lease // 3,
+                drain=5 * SECOND,
+                host=running.process.name,
+                pid=self.generation,
+            )
         )
         handlers = Handlers(
             running.process, lambda: worker.id, self.evidence, Random(self.random.random()), self.now, self.crash
         )
         worker = Worker(self.store_for(running.process), handlers.registry(), clock, Bus(), settings)
         running.worker = worker
-        self.evidence.worker_process[worker.id] = running.process.name
         running.task = self._keep_running(running, worker.run())
 
     def _keep_running(self, running: Running, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -270,7 +279,7 @@ class World:
 
     # --- healing -----------------------------------------------------------------------------------------------
 
-    async def _heal(self, saboteurs: list[asyncio.Future[None]], clients: list[Client]) -> None:
+    async def _heal(self, saboteurs: Sequence[asyncio.Future[None]], clients: list[Client]) -> None:
         self.healing = True
         for saboteur in saboteurs:
             saboteur.cancel()
@@ -284,6 +293,21 @@ class World:
     def _rest(self) -> float:
         """Longer than any lease, sweep, backoff and timeout in use, three times over."""
         return 3 * self.options.lease + 60.0
+
+    async def _work_off(self) -> None:
+        """A cluster with few slots gets time for its backlog, as long as that shrinks."""
+        for _ in range(20):
+            before = self._backlog()
+            if not before:
+                return
+            await asyncio.sleep(30)
+            if self._backlog() >= before:
+                return
+
+    def _backlog(self) -> int:
+        old = self.now() - 3 * SECOND
+        runs = self.memory.memory.tables.runs.values()
+        return sum(run.state is State.QUEUED and run.ready_at < old for run in runs)
 
     def _later(self, seconds: float, act: Callable[[], object]) -> None:
         self.loop.call_later(seconds, act, context=Context())

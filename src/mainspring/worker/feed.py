@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 from mainspring.core.errors import StoreUnavailable
@@ -16,6 +17,7 @@ from mainspring.worker.surroundings import Surroundings
 _POLL_TRUSTED = 1.0
 _POLL_IDLE = 0.1
 _POLL_BUSY = 0.02
+_POLL_WITHOUT_RIGHT = 0.02
 _BUSY_FOR = 1.0
 _BACKLOG_MAX = 10_000
 _RECONCILE_AFTER = (0.0, 2.0, 10.0)  # seconds after a lost reply: the claim may have come through late
@@ -36,6 +38,7 @@ class Feed:
         self._executor = executor
         self._completer = completer
         self._tasks = tasks
+        self.holds_right: Callable[[float], bool] = _always
         self._hints = 0
         self._dry_at_hint = -1  # the store had nothing more, and this many hints had come by then
         self._dry_until = 0.0
@@ -69,6 +72,8 @@ class Feed:
             return self._poll(now)
         if self._dry_at_hint == self._hints and now < self._dry_until:
             return self._dry_until - now
+        if not self.holds_right(now):
+            return _POLL_WITHOUT_RIGHT
         return await self._claim(count)
 
     def give_back(self, runs: list[Claimed]) -> None:
@@ -141,3 +146,7 @@ class Feed:
 
 def _as_claimed(run_id: UUID, fence: int, attempt: int, spent: int, deaths: int, attempts: str | None) -> Claimed:
     return Claimed(run_id, fence, attempt, spent, deaths, "", b"", None, 0, 0, run_id, "", 0, False, attempts, 0, 0)
+
+
+def _always(_now: float) -> bool:
+    return True

@@ -44,6 +44,13 @@ class Lease:
         self._asked = False
         self._revoked = False
 
+    def holds_right(self, now: float) -> bool:
+        """Whether new runs may be taken: after an outage not before a renewal, else they would be stopped at once."""
+        if self._process_signs or now - self.acknowledged_at < self._surroundings.settings.lease / SECOND / 2:
+            return True
+        self._asked = True
+        return False
+
     def ask_now(self) -> None:
         """The next step asks the store, whoever renews."""
         self._asked = True

@@ -151,6 +151,7 @@ class Worker:
         self._executor.on_change = self._look_around
         self._feed = Feed(around, self._executor, self._completer, tasks=self._registry.names())
         self._lease = Lease(around, self._executor, self)
+        self._feed.holds_right = self._lease.holds_right
         self._feed_loop.step = self._feed.step
         finish_loop.step = self._completer.step
         self._lease_loop.step = self._lease.step
