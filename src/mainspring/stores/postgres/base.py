@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from mainspring.core.model import Instant, Lane
+from mainspring.core.model import DAY, Instant, Lane
 from mainspring.ports.store import Hint, Topic
 from mainspring.stores.postgres.connection import Address
 from mainspring.stores.postgres.hints import Hints
@@ -23,6 +23,7 @@ Answer = TypeVar("Answer")
 HERE = Path(__file__).parent
 QUERIES = load_queries(HERE / "sql")
 CLOCK_AGE_MAX_SECONDS = 30.0
+LOOKED_BACK = 2 * DAY  # how far before its id's own time a run can have ended
 
 
 def for_schema(sql: str, schema: str) -> str:

@@ -14,10 +14,11 @@ from mainspring.core.overlap import OverlapVerdict, decide_overlap
 from mainspring.core.policy import policy_of
 from mainspring.core.states import State
 from mainspring.ports.store import CancelOutcome, JobEdit, NewRun
+from mainspring.stores.postgres.base import LOOKED_BACK
 from mainspring.stores.postgres.ending import OVERLAP, Ended
 from mainspring.stores.postgres.rows import run_of
 from mainspring.stores.postgres.scheduling import HistoryRow, Plan, Scheduling, expiry_of, guards_hold, record_of
-from mainspring.stores.postgres.submitting import LOOKED_BACK, RunRow
+from mainspring.stores.postgres.submitting import RunRow
 
 if TYPE_CHECKING:
     import asyncpg

@@ -26,6 +26,8 @@ _SESSION = {
     "application_name": "mainspring",
     "jit": "off",
     "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
     "default_transaction_isolation": "read committed",
     "lock_timeout": "4s",
     "idle_in_transaction_session_timeout": "30s",

@@ -141,9 +141,8 @@ class Keeping(Base):
         today = now // DAY
         missing = [day for day in range(today, today + DAYS_AHEAD + 1) if _partition(table, day) not in present]
         for day in missing:
-            await self._bounded(
-                [self._day_sql(name, table, day) for name in ("new_partition", "fill_partition", "attach_partition")]
-            )
+            steps = ("new_partition", "fill_partition", "attach_partition")
+            await self._bounded([self._day_sql(step, table, day) for step in steps], unless=_partition(table, day))
         return len(missing)
 
     async def _drop_partitions(self, table: str, present: set[str], before: Instant) -> int:
@@ -158,11 +157,16 @@ class Keeping(Base):
         sql = sql.replace("{column}", PARTITIONED[table])
         return sql.replace("{first}", str(day * DAY)).replace("{end}", str((day + 1) * DAY))
 
-    async def _bounded(self, statements: Sequence[str]) -> None:
+    async def _bounded(self, statements: Sequence[str], *, unless: str | None = None) -> None:
         """The hot tables wait less than a second for this; where that is not enough, the next upkeep tries again."""
 
         async def body(connection: asyncpg.Connection) -> None:
             await connection.execute(self._sql["bound_locks"])
+            await self._rows(connection, "lock_upkeep", self._address.schema)
+            if unless is not None:
+                present = await self._rows(connection, "partition_exists", f'"{self._address.schema}".{unless}')
+                if present[0][0]:
+                    return
             for statement in statements:
                 await connection.execute(statement)
 

@@ -9,10 +9,9 @@ from uuid import UUID
 from mainspring.core.ids import instant_of_id
 from mainspring.core.model import Instant, Job, JobFilter, JobState, JobView, Kind, Run, RunFilter
 from mainspring.core.states import State
-from mainspring.stores.postgres.base import Base
+from mainspring.stores.postgres.base import LOOKED_BACK, Base
 from mainspring.stores.postgres.conditions import Conditions
 from mainspring.stores.postgres.rows import job_of, run_of
-from mainspring.stores.postgres.submitting import LOOKED_BACK
 
 if TYPE_CHECKING:
     import asyncpg

@@ -11,14 +11,13 @@ from mainspring.core.ids import instant_of_id
 from mainspring.core.model import DAY, Instant, JobState, Kind, Lane, NewJob, Origin
 from mainspring.core.states import State
 from mainspring.ports.store import Submitted
-from mainspring.stores.postgres.base import Base
+from mainspring.stores.postgres.base import LOOKED_BACK, Base
 from mainspring.stores.postgres.connection import columns_of, sqlstate
 
 if TYPE_CHECKING:
     import asyncpg
 
 COPY_FROM = 200  # rows from which the copy protocol pays for its extra round trips
-LOOKED_BACK = 2 * DAY  # how far before its id's own time a run can have ended
 UNIQUE_VIOLATION = "23505"
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from mainspring.core.errors import StoreUnavailable
+from mainspring.core.ids import instant_of_id
 from mainspring.core.model import Claimed, Ending, Instant, Lane, Verdict
 from mainspring.core.states import Event, ForbiddenTransition, State
-from mainspring.stores.postgres.connection import Address, columns_of
+from mainspring.stores.postgres.base import LOOKED_BACK
+from mainspring.stores.postgres.connection import Address, affected, columns_of
 from mainspring.stores.postgres.ending import Ended, EndingRuns, Left
 
 if TYPE_CHECKING:
@@ -18,6 +21,11 @@ if TYPE_CHECKING:
 KEPT = frozenset((State.RETRYING, State.QUEUED, State.UNKNOWN, State.PARKED))
 ENDED = frozenset((State.COMPLETED, State.FAILED, State.CANCELLED))
 BYTES_MAX = 8 * 1024 * 1024
+_LANE = 15
+_PLACE = 16  # higher priority first, then ready_at
+_ID = itemgetter(0)
+_RANK = itemgetter(_PLACE)
+_make = Claimed._make
 
 
 class Working(EndingRuns):
@@ -52,8 +60,9 @@ class Working(EndingRuns):
         rows = await self._claim_rows(worker, arguments)
         if not rows:
             return []
-        lanes = await self._lanes_of({row[5] for row in rows})
-        claimed = _by_turns(rows, lanes, last)
+        numbers = {row[_LANE] for row in rows}
+        lanes = await self._lanes_of(numbers)
+        claimed = _by_turns(rows, {number: lanes[number] for number in numbers}, last)
         self._last_turn[namespace] = claimed[-1].queue
         self._held.setdefault(worker, set()).update([one.id for one in claimed])
         return claimed
@@ -98,9 +107,11 @@ class Working(EndingRuns):
     async def _finish(
         self, connection: asyncpg.Connection, worker: UUID, endings: Sequence[Ending], now: Instant | None
     ) -> tuple[list[Verdict], set[int]]:
-        done = await self._finish_completed(connection, worker, endings, now)
-        if len(done) == len(endings):
-            return [Verdict.ACCEPTED] * len(endings), set()
+        plain = [ending for ending in endings if ending.state is State.COMPLETED and ending.reason is None]
+        count = await self._finish_completed(connection, worker, plain, now) if plain else 0
+        if count == len(endings):
+            return [Verdict.ACCEPTED] * count, set()
+        done = await self._finished_here(connection, plain) if count else set()
         rest = [ending for ending in endings if (ending.id, ending.fence) not in done]
         instant = await self._instant(connection, now)
         accepted, refused, lanes = await self._finish_others(connection, worker, rest, instant)
@@ -117,18 +128,25 @@ class Working(EndingRuns):
 
     async def _finish_completed(
         self, connection: asyncpg.Connection, worker: UUID, endings: Sequence[Ending], now: Instant | None
-    ) -> set[tuple[UUID, int]]:
-        plain = [ending for ending in endings if ending.state is State.COMPLETED and ending.reason is None]
-        if not plain:
-            return set()
-        columns = (
-            [ending.id for ending in plain],
-            [ending.fence for ending in plain],
-            [ending.result for ending in plain],
-            [ending.attempts for ending in plain],
+    ) -> int:
+        """How many could be finished so; no row comes back, which is a good part of the cost of a batch."""
+        results = [ending.result for ending in endings]
+        attempts = [ending.attempts for ending in endings]
+        status = await connection.execute(
+            self._sql["finish_completed"],
+            [ending.id for ending in endings],
+            [ending.fence for ending in endings],
+            results if any(result is not None for result in results) else None,
+            attempts if any(attempts) else None,
+            worker,
+            now,
         )
-        rows = await self._rows(connection, "finish_completed", *columns, worker, now)
-        return {(row[0], row[1]) for row in rows}
+        return affected(status)
+
+    async def _finished_here(self, connection: asyncpg.Connection, endings: Sequence[Ending]) -> set[tuple[UUID, int]]:
+        ids = [ending.id for ending in endings]
+        since = min(map(instant_of_id, ids)) - LOOKED_BACK
+        return {(row[0], row[1]) for row in await self._rows(connection, "finished_here", ids, since)}
 
     async def _finish_others(
         self, connection: asyncpg.Connection, worker: UUID, endings: Sequence[Ending], now: Instant
@@ -161,29 +179,34 @@ class Working(EndingRuns):
         return [run_id in written and newest[run_id][1] == fence for run_id, fence, _ in items]
 
 
-def _by_turns(rows: Sequence[asyncpg.Record], lanes: dict[int, Lane], last: str) -> list[Claimed]:
+def _by_turns(rows: list[asyncpg.Record], lanes: dict[int, Lane], last: str) -> list[Claimed]:
     """Rows come in the order of their places on disk; queues take turns, beginning after the one that gave last."""
-    ordered = sorted(rows, key=_rank)
+    rows.sort(key=_ID)
+    rows.sort(key=_RANK)  # stable: by rank, then by id; two sorts by plain values are cheaper than one by pairs
+    if len(lanes) == 1:
+        (lane,) = lanes.values()
+        return _claimed(rows, lane)
+    order = {row[0]: number for number, row in enumerate(rows)}
     queues: dict[str, list[Claimed]] = {}
-    for row in ordered:
-        lane = lanes[row[5]]
-        queues.setdefault(lane.queue, []).append(_claimed(row, lane))
-    if len(queues) == 1:
-        return next(iter(queues.values()))
+    for number, lane in lanes.items():
+        queues.setdefault(lane.queue, []).extend(_claimed([row for row in rows if row[_LANE] == number], lane))
+    for line in queues.values():
+        line.sort(key=lambda one: order[one.id])
     lines = [queues[name] for name in sorted(queues, key=lambda name: (name <= last, name))]
     longest = max(map(len, lines))
     return [line[turn] for turn in range(longest) for line in lines if turn < len(line)]
 
 
-def _rank(row: asyncpg.Record) -> tuple[int, Instant, UUID]:
-    return -row[11], row[16], row[0]
-
-
-def _claimed(row: asyncpg.Record, lane: Lane) -> Claimed:
-    return Claimed(
-        row[0], row[1], row[2], row[3], row[4], lane.task, row[6], row[7], row[8], row[9], row[10], lane.queue,
-        row[11], row[12], row[13], row[14], row[15],
-    )  # fmt: skip
+def _claimed(rows: Sequence[asyncpg.Record], lane: Lane) -> list[Claimed]:
+    """The statement answers the fields in their order, but for the two that the lane tells; a job id that is the run's
+    own comes as None."""
+    task, queue = lane.task, lane.queue
+    return [
+        _make((id_, fence, attempt, spent, deaths, task, payload, document, scheduled, started, job or id_, queue,
+               priority, catch_up, attempts, lateness, created))
+        for id_, fence, attempt, spent, deaths, payload, document, scheduled, started, job, priority, catch_up, attempts,
+        lateness, created, _, _ in rows
+    ]  # fmt: skip
 
 
 def _ended(ending: Ending) -> Ended:

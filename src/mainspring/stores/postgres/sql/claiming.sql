@@ -16,12 +16,12 @@ WITH clock AS MATERIALIZED (
        AND EXISTS (SELECT 1 FROM me)
 ), heads AS (
     SELECT o.id AS lane, o.queue, h.priority, h.ready_at, h.id
-      FROM open o, clock c
+      FROM open o
      CROSS JOIN LATERAL (
             SELECT r.priority, r.ready_at, r.id
               FROM mainspring.runs r
-             WHERE r.lane = o.id AND r.state = 0 AND r.ready_at <= c.now AND (r.deaths < 2 OR $5)
-               AND (r.expires_at IS NULL OR r.expires_at > c.now OR r.attempt > 0)
+             WHERE r.lane = o.id AND r.state = 0 AND r.ready_at <= (SELECT now FROM clock) AND (r.deaths < 2 OR $5)
+               AND (r.expires_at IS NULL OR r.expires_at > (SELECT now FROM clock) OR r.attempt > 0)
              ORDER BY r.priority DESC, r.ready_at, r.id
              LIMIT $4) AS h
      WHERE (SELECT count(*) FROM open) > 1
@@ -35,12 +35,12 @@ WITH clock AS MATERIALIZED (
     SELECT id, $4 FROM open WHERE (SELECT count(*) FROM open) = 1
 ), taken AS MATERIALIZED (
     SELECT t.place, t.size, t.priority, t.ready_at, t.id
-      FROM quota q, clock c
+      FROM quota q
      CROSS JOIN LATERAL (
             SELECT r.ctid AS place, octet_length(r.payload) AS size, r.priority, r.ready_at, r.id
               FROM mainspring.runs r
-             WHERE r.lane = q.lane AND r.state = 0 AND r.ready_at <= c.now AND (r.deaths < 2 OR $5)
-               AND (r.expires_at IS NULL OR r.expires_at > c.now OR r.attempt > 0)
+             WHERE r.lane = q.lane AND r.state = 0 AND r.ready_at <= (SELECT now FROM clock) AND (r.deaths < 2 OR $5)
+               AND (r.expires_at IS NULL OR r.expires_at > (SELECT now FROM clock) OR r.attempt > 0)
              ORDER BY r.priority DESC, r.ready_at, r.id
              LIMIT q.runs
                FOR UPDATE SKIP LOCKED) AS t
@@ -53,13 +53,13 @@ WITH clock AS MATERIALIZED (
      WHERE (SELECT sum(size) FROM taken) > $6 AND (s.bytes <= $6 OR s.number = 1)
 )
 UPDATE mainspring.runs r
-   SET state = 1, worker = $1, fence = r.fence + 1, attempt = r.attempt + 1, started_at = c.now,
-       lateness = CASE WHEN r.attempt = 0 THEN greatest(0, c.now - greatest(r.scheduled_at, r.created_at))
+   SET state = 1, worker = $1, fence = r.fence + 1, attempt = r.attempt + 1, started_at = (SELECT now FROM clock),
+       lateness = CASE WHEN r.attempt = 0 THEN greatest(0, (SELECT now FROM clock) - greatest(r.scheduled_at, r.created_at))
                        ELSE r.lateness END
-  FROM clock c
  WHERE r.ctid = ANY (ARRAY(SELECT place FROM fit)) AND r.state = 0
-RETURNING r.id, r.fence, r.attempt, r.spent, r.deaths, r.lane, r.payload, r.document, r.scheduled_at, r.started_at,
-          r.job_id, r.priority, r.catch_up, r.attempts, r.lateness, r.created_at, r.ready_at
+RETURNING r.id, r.fence, r.attempt, r.spent, r.deaths, r.payload, r.document, r.scheduled_at, r.started_at,
+          nullif(r.job_id, r.id),          r.priority, r.catch_up, r.attempts, r.lateness, r.created_at, r.lane,
+          ((128 - r.priority)::bigint << 52) | r.ready_at
 
 -- name: lanes
 -- All lanes there are; they are few and stay.

@@ -7,7 +7,8 @@ WITH clock AS MATERIALIZED (
 ), ended AS (
     DELETE FROM mainspring.runs r
     USING unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[]) AS k (id, fence, ended_result, ended_attempts)
-    WHERE r.id = k.id AND r.fence = k.fence AND r.worker = $5 AND r.state = 1
+    -- Spelled so that only the primary key fits: the index of what runs keeps dead entries of the worker's past.
+    WHERE r.id = k.id AND r.fence = k.fence AND r.worker IS NOT DISTINCT FROM $5 AND r.state + 0 = 1
       AND r.cancel_requested_at IS NULL AND r.key IS NULL AND r.kind <> 2
     RETURNING r.id, r.job_id, r.ready_at, r.scheduled_at, r.created_at, r.started_at, r.lateness, r.expires_at,
               r.cancel_requested_at, r.fence, r.lane, r.attempt, r.spent, r.deaths, r.kind, r.priority,
@@ -20,11 +21,16 @@ INSERT INTO mainspring.history (
     cancel_requested_at, fence, lane, attempt, spent, deaths, count, kind, state, priority, catch_up,
     stands_for_job, worker, replaces, payload, origin, document, key, reason, progress, error, attempts,
     created_by, result)
-SELECT id, job_id, ready_at, scheduled_at, created_at, started_at, now, lateness, expires_at, cancel_requested_at,
+SELECT id, job_id, ready_at, scheduled_at, created_at, started_at, (SELECT now FROM clock), lateness, expires_at, cancel_requested_at,
        fence, lane, attempt, spent, deaths, 1, kind, 10, priority, catch_up, stands_for_job, worker, replaces,
        payload, origin, document, key, reason, progress, NULL, ended_attempts, created_by, ended_result
-  FROM ended, clock
-RETURNING id, fence
+  FROM ended
+
+-- name: finished_here
+-- Which of these this very transaction has moved to history; an equal ending that was accepted before is another's row.
+SELECT h.id, h.fence
+  FROM mainspring.history h
+ WHERE h.id = ANY ($1::uuid[]) AND h.finished_at >= $2 AND h.xmin = pg_catalog.pg_current_xact_id()::xid
 
 -- name: lock_jobs_of_runs
 -- Before the runs: whoever fires a job holds its row, so that nobody overlooks a run that is being made to wait.
@@ -123,7 +129,7 @@ RETURNING r.lane
 UPDATE mainspring.runs r
    SET progress = k.progress
   FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS k (id, fence, progress)
- WHERE r.id = k.id AND r.fence = k.fence AND r.worker = $4 AND r.state = 1
+ WHERE r.id = k.id AND r.fence = k.fence AND r.worker IS NOT DISTINCT FROM $4 AND r.state + 0 = 1
 RETURNING r.id
 
 -- name: claimed_unseen

@@ -180,6 +180,14 @@ DELETE FROM mainspring.logs_default WHERE at < $1
 -- Upkeep never makes the hot tables wait for longer than this.
 SET LOCAL lock_timeout = '900ms'
 
+-- name: lock_upkeep
+-- Two upkeeps at once: the second waits for the first, and finds its work done.
+SELECT pg_catalog.pg_advisory_xact_lock(hashtextextended($1, 7302))
+
+-- name: partition_exists
+-- Asked again once we are alone.
+SELECT to_regclass($1) IS NOT NULL
+
 -- name: new_partition
 -- A day of its own, not yet attached: attaching locks only what it must.
 CREATE TABLE mainspring.{partition} (LIKE mainspring.{table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)
@@ -197,4 +205,4 @@ ALTER TABLE mainspring.{table} ATTACH PARTITION mainspring.{partition} FOR VALUE
 
 -- name: drop_partition
 -- A whole day goes at once.
-DROP TABLE mainspring.{partition}
+DROP TABLE IF EXISTS mainspring.{partition}
