@@ -7,12 +7,11 @@ and the days to which it was moved.
 
 from __future__ import annotations
 
-from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 
-from mainspring.core.cron import EPOCH_ORDINAL
+from mainspring.core.cron import EPOCH_ORDINAL, month_shape
 from mainspring.core.icalendar import Event
 from mainspring.core.instants import DAY_SECONDS, Pattern
 from mainspring.core.rrule_days import rule_pattern
@@ -111,7 +110,7 @@ class Through:
         month = moment.year, moment.month
         if month not in self._months:
             first = day - moment.day + 1
-            working = [each for each in range(first, first + monthrange(*month)[1]) if not self.calendar.is_off(each)]
+            working = [each for each in range(first, first + month_shape(*month)[1]) if not self.calendar.is_off(each)]
             self._months[month] = working[nth - 1 if nth > 0 else nth] if len(working) >= abs(nth) else first - 1
         return self._months[month] == day
 

@@ -7,7 +7,6 @@ minute (or second). So both directions are a few shifts, however dense or rare t
 
 from __future__ import annotations
 
-from calendar import monthrange
 from collections.abc import Sequence
 from datetime import date
 from uuid import UUID
@@ -93,11 +92,19 @@ class Cron:
         return self._mask(year, month) if month in self._months else 0
 
     def _mask(self, year: int, month: int) -> int:
-        shape = monthrange(year, month)
+        shape = month_shape(year, month)
         mask = self._shapes.get(shape)
         if mask is None:
             mask = self._shapes[shape] = _days_of_month(self.fields, (shape[0] + 1) % 7, shape[1])
         return mask
+
+
+def month_shape(year: int, month: int) -> tuple[int, int]:
+    """The weekday of its first day (Monday is 0), and how many days it has."""
+    first = date(year, month, 1)
+    if month == 2:
+        return first.weekday(), 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return first.weekday(), 30 if month in (4, 6, 9, 11) else 31
 
 
 def read_cron(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from calendar import monthrange
 from collections.abc import Iterator
 from datetime import date
 from functools import lru_cache
 from math import gcd
 
-from mainspring.core.cron import EPOCH_ORDINAL, LAST_DAY, times_of_day
+from mainspring.core.cron import EPOCH_ORDINAL, LAST_DAY, month_shape, times_of_day
 from mainspring.core.instants import DAY_SECONDS
 from mainspring.core.rrule import Rule
 from mainspring.core.zone import Zone
@@ -170,7 +169,7 @@ class RulePattern:
     def _fresh_month(self, index: int) -> dict[int, int]:
         year, month = index // 12, index % 12 + 1
         first = _day(year, month)
-        last = first + monthrange(year, month)[1] - 1
+        last = first + month_shape(year, month)[1] - 1
         if not self.rule.positions:
             return dict.fromkeys(self._matching(first, last), _ASK)
         if self.rule.frequency == "YEARLY":
@@ -212,7 +211,7 @@ class RulePattern:
         low = first
         while low <= last:
             moment = date.fromordinal(low + EPOCH_ORDINAL)
-            length = monthrange(moment.year, moment.month)[1]
+            length = month_shape(moment.year, moment.month)[1]
             start = low - moment.day + 1
             high = min(last, start + length - 1)
             if not self._months or moment.month in self._months:

@@ -9,7 +9,6 @@ import difflib
 import re
 from datetime import datetime
 from functools import lru_cache
-from importlib import resources
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -172,6 +171,8 @@ def _nearest(name: str) -> str | None:
 @lru_cache(maxsize=1)
 def _names() -> dict[str, str]:
     """All zone names by their lower-case form."""
+    from importlib import resources
+
     try:
         names = (resources.files("tzdata") / "zones").read_text(encoding="utf-8").split()
     except (ModuleNotFoundError, OSError):
