@@ -295,6 +295,7 @@ class Engine:
         ]
         self._started: list[Thread] = []
         self._where = where
+        self._gate = threading.Lock()
         self.closed = False
 
     def start(self) -> None:
@@ -311,10 +312,11 @@ class Engine:
 
     def stop(self) -> None:
         """Lets what is queued finish, then ends the threads; blocks until they have."""
-        self.closed = True
-        self._writes.put(Signal.STOP)
-        for _ in self._readers:
-            self._reads.put(Signal.STOP)
+        with self._gate:
+            self.closed = True
+            self._writes.put(Signal.STOP)
+            for _ in self._readers:
+                self._reads.put(Signal.STOP)
         for thread in self._started:
             thread.join()
         self._started.clear()
@@ -330,9 +332,10 @@ class Engine:
         self._writes.put(Signal.NUDGE)
 
     async def _send(self, tasks: SimpleQueue[Task | Signal], verb: Verb[T]) -> T:
-        if self.closed:
-            raise StoreUnavailable(f"{self._where} is closed; open the store before you use it")
-        tasks.put(verb)
+        with self._gate:  # nothing is queued behind the word to stop
+            if self.closed:
+                raise StoreUnavailable(f"{self._where} is being closed; open the store before you use it")
+            tasks.put(verb)
         return await verb.result()
 
 

@@ -21,6 +21,9 @@ class Hub:
     def __bool__(self) -> bool:
         return bool(self._listeners)
 
+    def clear(self) -> None:
+        self._listeners.clear()
+
     def add(self, loop: asyncio.AbstractEventLoop, listener: Callable[[Hint], None]) -> Callback:
         self._next += 1
         number = self._next

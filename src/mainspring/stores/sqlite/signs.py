@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
 from mainspring.core.errors import StoreRefuses
 from mainspring.ports.store import Sign, Signs
+from mainspring.stores.sqlite import forks
 
 EPOCH = "operating-system"
 _STOPPED = frozenset({"T", "t"})
@@ -27,7 +27,7 @@ class SignFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._held: dict[UUID, int] = {}
-        _all.add(self)
+        forks.watch(self)
 
     def hold(self, identity: UUID) -> None:
         """Waits only for the moment that somebody looks. Holding twice is holding once."""
@@ -57,9 +57,12 @@ class SignFiles:
             self._path(identity).unlink(missing_ok=True)
             os.close(descriptor)
 
-    def abandon(self) -> None:
-        """In a child: the parent goes on holding."""
-        while self._held:
+    def before_fork(self) -> None:
+        """Descriptors of locks may be open across a fork."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """The parent goes on holding."""
+        while child and self._held:
             os.close(self._held.popitem()[1])
 
     def remove_dead(self) -> None:
@@ -124,12 +127,3 @@ def _is_stopped(pid: bytes) -> bool:
         return False
     state = stat.rpartition(")")[2].split()[:1]
     return bool(state) and state[0] in _STOPPED
-
-
-def _abandon_all() -> None:
-    for files in list(_all):
-        files.abandon()
-
-
-_all: weakref.WeakSet[SignFiles] = weakref.WeakSet()
-os.register_at_fork(after_in_child=_abandon_all)

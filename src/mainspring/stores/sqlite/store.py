@@ -44,7 +44,7 @@ from mainspring.ports.store import (
     Signs,
     Submitted,
 )
-from mainspring.stores.sqlite import changing, keeping, listing, living, scheduling, submitting, working
+from mainspring.stores.sqlite import changing, forks, keeping, listing, living, scheduling, submitting, working
 from mainspring.stores.sqlite.connection import BUSY_SECONDS, File
 from mainspring.stores.sqlite.engine import Engine
 from mainspring.stores.sqlite.hub import Hub
@@ -57,11 +57,13 @@ READERS = 2
 
 CAPABILITIES = Capabilities(name="sqlite", process_signs=True, session_signs=False, hints=True, durable=True)
 
-_left_to_parent: list[Engine] = []  # a child must neither use nor close what it inherited by fork
-
 
 class SqliteStore:
-    """One file, any number of processes on one machine."""
+    """One file, any number of processes on one machine.
+
+    SQLite keeps its locks in the memory of the process, so no connection may be open across a fork: before one, the
+    store lets its verbs finish and closes; afterwards parent and child open again at their next verb.
+    """
 
     def __init__(
         self,
@@ -78,8 +80,9 @@ class SqliteStore:
         self._migrations = SqliteMigrations(self._file)
         self._clock = MachineClock()
         self._engine: Engine | None = None
-        self._process = 0
+        self._opened = False
         self._opening = threading.Lock()
+        forks.watch(self)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -95,17 +98,12 @@ class SqliteStore:
         return self._file.wal
 
     async def open(self) -> None:
-        if not self._is_open():
-            await asyncio.to_thread(self._open)
+        self._opened = True
+        await self._ready()
 
     async def close(self) -> None:
-        engine, self._engine = self._engine, None
-        if engine is None:
-            return
-        if self._process != os.getpid():
-            _left_to_parent.append(engine)
-            return
-        await asyncio.to_thread(engine.stop)
+        self._opened = False
+        await asyncio.to_thread(self._stop)
         await asyncio.to_thread(self._signs.release)
 
     async def now(self) -> Instant:
@@ -113,39 +111,49 @@ class SqliteStore:
 
     def subscribe(self, listener: Callable[[Hint], None]) -> Callable[[], None]:
         stop = self._hub.add(asyncio.get_running_loop(), listener)
-        if self._engine is not None and self._is_open():
+        if self._engine is not None:
             self._engine.wake()
         return stop
 
-    def _is_open(self) -> bool:
-        """In this process: what a child inherited by fork is its parent's."""
-        return self._engine is not None and self._process == os.getpid()
-
-    def _open(self) -> None:
-        with self._opening:
-            if not self._is_open():
-                self._start()
-
-    def _start(self) -> None:
-        self._file.check_library()
-        self._migrations.check()
-        if self._engine is not None:
-            _left_to_parent.append(self._engine)
-            self._hub = Hub()
-        engine = Engine(
-            self._file.where, self._file.open_writer, self._file.open_reader, self._readers, self._hub, self._clock
-        )
-        engine.start()
-        self._engine = engine
-        self._process = os.getpid()
-
     async def _ready(self) -> Engine:
-        """The engine of this process: a child made by fork opens its own at its first verb."""
-        if self._engine is None:
+        """The engine of this process, which a fork may have put to rest."""
+        engine = self._engine
+        if engine is not None:
+            return engine
+        if not self._opened:
             raise StoreUnavailable(f"{self._file.where} is not open; call open() before the first verb")
-        if self._process != os.getpid():
-            await self.open()
-        return self._engine
+        return await asyncio.to_thread(self._start)
+
+    def _start(self) -> Engine:
+        with self._opening:
+            if self._engine is None:
+                self._file.check_library()
+                self._migrations.check()
+                where, readers, clock = self._file.where, self._readers, self._clock
+                engine = Engine(where, self._file.open_writer, self._file.open_reader, readers, self._hub, clock)
+                engine.start()
+                self._engine = engine
+            return self._engine
+
+    def _stop(self) -> None:
+        with self._opening:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.stop()
+
+    def before_fork(self) -> None:
+        """Nobody opens until the fork is over."""
+        self._opening.acquire()
+        self._let_go()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Who listened in the parent does not listen in the child."""
+        if child:
+            self._hub.clear()
+        self._opening.release()
 
     async def _write(self, work: Callable[[Session], T], quiet: Callable[[Session], T | None] | None = None) -> T:
         return await (await self._ready()).write(work, quiet)
