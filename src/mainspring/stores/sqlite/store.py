@@ -155,10 +155,12 @@ class SqliteStore:
             self._hub.clear()
         self._opening.release()
 
-    async def _write(self, work: Callable[[Session], T], quiet: Callable[[Session], T | None] | None = None) -> T:
+    async def write(self, work: Callable[[Session], T], quiet: Callable[[Session], T | None] | None = None) -> T:
+        """One transaction; where `quiet` knows the answer without one, none."""
         return await (await self._ready()).write(work, quiet)
 
-    async def _read(self, work: Callable[[Session], T]) -> T:
+    async def read(self, work: Callable[[Session], T]) -> T:
+        """On one snapshot."""
         return await (await self._ready()).read(work)
 
     # --- submitting
@@ -166,27 +168,27 @@ class SqliteStore:
     async def submit(
         self, jobs: Sequence[NewJob], *, repeat: bool = False, now: Instant | None = None
     ) -> list[Submitted]:
-        return await self._write(partial(submitting.submit, jobs=jobs, repeat=repeat, now=now))
+        return await self.write(partial(submitting.submit, jobs=jobs, repeat=repeat, now=now))
 
     async def find_key(self, key: str, namespace: str = "default") -> UUID | None:
-        return await self._read(partial(submitting.key_holder, key=key, namespace=namespace))
+        return await self.read(partial(submitting.key_holder, key=key, namespace=namespace))
 
     # --- jobs
 
     async def jobs(self, ids: Sequence[UUID]) -> list[JobView | None]:
-        return await self._read(lambda session: [listing.job_view(session, job_id) for job_id in ids])
+        return await self.read(lambda session: [listing.job_view(session, job_id) for job_id in ids])
 
     async def list_jobs(self, where: JobFilter, *, after: UUID | None = None, limit: int = 50) -> list[JobView]:
-        return await self._read(partial(listing.list_jobs, where=where, after=after, limit=limit))
+        return await self.read(partial(listing.list_jobs, where=where, after=after, limit=limit))
 
     async def change(self, edit: JobEdit, *, now: Instant | None = None) -> Job | None:
-        return await self._write(partial(changing.change, edit=edit, now=now))
+        return await self.write(partial(changing.change, edit=edit, now=now))
 
     async def cancel(
         self, ids: Sequence[UUID], *, delete: bool = False, by: str | None = None, now: Instant | None = None
     ) -> list[CancelOutcome]:
         del by  # the audit is written by who asked
-        return await self._write(partial(changing.cancel, ids=ids, delete=delete, now=now))
+        return await self.write(partial(changing.cancel, ids=ids, delete=delete, now=now))
 
     async def add_runs(
         self,
@@ -203,45 +205,45 @@ class SqliteStore:
             redeem_dead_letters=redeem_dead_letters,
             now=now,
         )
-        return await self._write(work)
+        return await self.write(work)
 
     # --- runs
 
     async def runs(self, ids: Sequence[UUID]) -> list[Run | None]:
-        return await self._read(lambda session: [listing.find_run(session, run_id) for run_id in ids])
+        return await self.read(lambda session: [listing.find_run(session, run_id) for run_id in ids])
 
     async def list_runs(self, where: RunFilter, *, limit: int = 50) -> list[Run]:
-        return await self._read(partial(listing.list_runs, where=where, limit=limit))
+        return await self.read(partial(listing.list_runs, where=where, limit=limit))
 
     async def retry_now(self, run_id: UUID, *, now: Instant | None = None) -> bool:
-        return await self._write(partial(changing.retry_now, run_id=run_id, now=now))
+        return await self.write(partial(changing.retry_now, run_id=run_id, now=now))
 
     async def resolve(
         self, run_id: UUID, state: int, *, note: str | None = None, by: str | None = None, now: Instant | None = None
     ) -> bool:
         del by  # the audit is written by who asked
-        return await self._write(partial(changing.resolve, run_id=run_id, state=state, note=note, now=now))
+        return await self.write(partial(changing.resolve, run_id=run_id, state=state, note=note, now=now))
 
     async def append_logs(self, lines: Sequence[LogLine]) -> None:
-        await self._write(partial(keeping.append_logs, lines=lines))
+        await self.write(partial(keeping.append_logs, lines=lines))
 
     async def logs(self, run_id: UUID, *, after: int = 0, limit: int = 1000) -> list[tuple[int, LogLine]]:
-        return await self._read(partial(keeping.logs, run_id=run_id, after=after, limit=limit))
+        return await self.read(partial(keeping.logs, run_id=run_id, after=after, limit=limit))
 
     async def dead_letters(self, where: RunFilter, *, limit: int = 50) -> list[Run]:
-        return await self._read(partial(listing.dead_letters, where=where, limit=limit))
+        return await self.read(partial(listing.dead_letters, where=where, limit=limit))
 
     async def discard_dead_letters(self, ids: Sequence[UUID], *, by: str | None = None) -> list[bool]:
         del by  # the audit is written by who asked
-        return await self._write(partial(changing.discard_dead_letters, ids=ids))
+        return await self.write(partial(changing.discard_dead_letters, ids=ids))
 
     # --- working
 
     async def register(self, worker: WorkerInfo, tasks: Sequence[TaskInfo], *, now: Instant | None = None) -> Instant:
-        return await self._write(partial(living.register, worker=worker, tasks=tasks, now=now))
+        return await self.write(partial(living.register, worker=worker, tasks=tasks, now=now))
 
     async def known_tasks(self, names: Sequence[str] | None = None, namespace: str = "default") -> list[TaskInfo]:
-        return await self._read(partial(living.known_tasks, names=names, namespace=namespace))
+        return await self.read(partial(living.known_tasks, names=names, namespace=namespace))
 
     async def claim(
         self,
@@ -265,29 +267,29 @@ class SqliteStore:
             namespace=namespace,
             now=now,
         )
-        return await self._write(claim.take, claim.nothing_ready)
+        return await self.write(claim.take, claim.nothing_ready)
 
     async def finish(self, worker: UUID, endings: Sequence[Ending], *, now: Instant | None = None) -> list[Verdict]:
-        return await self._write(partial(working.finish, worker=worker, endings=endings, now=now))
+        return await self.write(partial(working.finish, worker=worker, endings=endings, now=now))
 
     async def progress(self, worker: UUID, items: Sequence[tuple[UUID, int, str]]) -> list[bool]:
-        return await self._write(partial(working.progress, worker=worker, items=items))
+        return await self.write(partial(working.progress, worker=worker, items=items))
 
     async def beat(
         self, workers: Sequence[UUID], *, keeper: UUID | None = None, now: Instant | None = None
     ) -> list[BeatAnswer]:
         del keeper  # a beat only reads: the lock of the process says that it lives
-        return await self._read(partial(living.beat, workers=workers, now=now))
+        return await self.read(partial(living.beat, workers=workers, now=now))
 
     async def drain(self, worker: UUID) -> bool:
-        return await self._write(partial(living.drain, worker=worker))
+        return await self.write(partial(living.drain, worker=worker))
 
     async def deregister(self, worker: UUID, *, now: Instant | None = None) -> None:
         del now  # the row goes; whatever it held is rescued as of a dead worker's
-        await self._write(partial(living.deregister, worker=worker))
+        await self.write(partial(living.deregister, worker=worker))
 
     async def workers(self, *, lost: bool = False) -> list[WorkerInfo]:
-        return await self._read(partial(living.workers, lost=lost))
+        return await self.read(partial(living.workers, lost=lost))
 
     # --- signs of life
 
@@ -307,11 +309,11 @@ class SqliteStore:
         now: Instant | None = None,
     ) -> bool:
         work = partial(living.declare_lost, worker=worker, evidence=evidence, beat=beat, culprit=culprit, now=now)
-        return await self._write(work)
+        return await self.write(work)
 
     async def rescue(self, *, limit: int = 500, random_value: float = 0.5, now: Instant | None = None) -> list[Rescued]:
         work = partial(living.rescue, limit=limit, random_value=random_value, now=now)
-        return await self._write(work, living.nothing_to_rescue)
+        return await self.write(work, living.nothing_to_rescue)
 
     # --- scheduling
 
@@ -319,62 +321,62 @@ class SqliteStore:
         self, scheduler: UUID, *, host: str, silent_after: Duration, now: Instant | None = None
     ) -> list[UUID]:
         work = partial(living.scheduler_beat, scheduler=scheduler, host=host, silent_after=silent_after, now=now)
-        return await self._write(work)
+        return await self.write(work)
 
     async def scheduler_stop(self, scheduler: UUID) -> None:
-        await self._write(partial(living.scheduler_stop, scheduler=scheduler))
+        await self.write(partial(living.scheduler_stop, scheduler=scheduler))
 
     async def schedulers(
         self, *, silent_after: Duration, now: Instant | None = None
     ) -> list[tuple[UUID, str, Instant]]:
-        return await self._read(partial(living.schedulers, silent_after=silent_after, now=now))
+        return await self.read(partial(living.schedulers, silent_after=silent_after, now=now))
 
     async def due_jobs(self, shards: Sequence[int] | None, *, until: Instant, limit: int = 5000) -> list[Job]:
-        return await self._read(partial(scheduling.due_jobs, shards=shards, until=until, limit=limit))
+        return await self.read(partial(scheduling.due_jobs, shards=shards, until=until, limit=limit))
 
     async def fire(self, firings: Sequence[Firing], *, now: Instant | None = None) -> list[Fired]:
-        return await self._write(partial(scheduling.fire, firings=firings, now=now))
+        return await self.write(partial(scheduling.fire, firings=firings, now=now))
 
     async def promote(self, *, limit: int = 5000, now: Instant | None = None) -> int:
         work = partial(scheduling.promote, limit=limit, now=now)
-        return await self._write(work, partial(scheduling.nothing_to_promote, now=now))
+        return await self.write(work, partial(scheduling.nothing_to_promote, now=now))
 
     async def expire(self, *, limit: int = 5000, now: Instant | None = None) -> int:
         work = partial(scheduling.expire, limit=limit, now=now)
-        return await self._write(work, partial(scheduling.nothing_to_expire, now=now))
+        return await self.write(work, partial(scheduling.nothing_to_expire, now=now))
 
     async def next_wake(self) -> Instant | None:
-        return await self._read(scheduling.next_wake)
+        return await self.read(scheduling.next_wake)
 
     async def upkeep(self, *, history_days: int = 30, log_days: int = 7, now: Instant | None = None) -> dict[str, int]:
         await asyncio.to_thread(self._signs.remove_dead)
-        return await self._write(partial(keeping.upkeep, history_days=history_days, log_days=log_days, now=now))
+        return await self.write(partial(keeping.upkeep, history_days=history_days, log_days=log_days, now=now))
 
     # --- queues, idempotency, numbers
 
     async def queues(self, namespace: str = "default") -> list[QueueInfo]:
-        return await self._read(partial(keeping.queues, namespace=namespace))
+        return await self.read(partial(keeping.queues, namespace=namespace))
 
     async def pause_queue(self, name: str, paused: bool, namespace: str = "default") -> QueueInfo:  # noqa: FBT001 - the port's
-        return await self._write(partial(keeping.pause_queue, name=name, namespace=namespace, paused=paused))
+        return await self.write(partial(keeping.pause_queue, name=name, namespace=namespace, paused=paused))
 
     async def set_queue_limits(self, name: str, limits: str | None, namespace: str = "default") -> QueueInfo:
-        return await self._write(partial(keeping.set_queue_limits, name=name, limits=limits, namespace=namespace))
+        return await self.write(partial(keeping.set_queue_limits, name=name, limits=limits, namespace=namespace))
 
     async def purge_queue(self, name: str, namespace: str = "default", *, now: Instant | None = None) -> int:
-        return await self._write(partial(changing.purge_queue, name=name, namespace=namespace, now=now))
+        return await self.write(partial(changing.purge_queue, name=name, namespace=namespace, now=now))
 
     async def begin_idempotent(
         self, key: str, body_hash: bytes, *, namespace: str = "default", now: Instant | None = None
     ) -> IdempotentAnswer:
         work = partial(keeping.begin_idempotent, key=key, body_hash=body_hash, namespace=namespace, now=now)
-        return await self._write(work)
+        return await self.write(work)
 
     async def end_idempotent(self, key: str, status: int, body: bytes, *, namespace: str = "default") -> None:
-        await self._write(partial(keeping.end_idempotent, key=key, status=status, body=body, namespace=namespace))
+        await self.write(partial(keeping.end_idempotent, key=key, status=status, body=body, namespace=namespace))
 
     async def forget_idempotent(self, key: str, *, namespace: str = "default") -> None:
-        await self._write(partial(keeping.forget_idempotent, key=key, namespace=namespace))
+        await self.write(partial(keeping.forget_idempotent, key=key, namespace=namespace))
 
     async def stats(self, namespace: str = "default") -> Stats:
-        return await self._read(partial(keeping.stats, namespace=namespace))
+        return await self.read(partial(keeping.stats, namespace=namespace))
