@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextvars import copy_context
 from functools import reduce
+from typing import Any
 from uuid import UUID
 
 from mainspring.core.model import DEATHS_MAX, SECOND, Claimed, Ending, Instant
@@ -110,6 +111,14 @@ class Executor:
         """Every (run, fence) that waits or is being carried out here."""
         for claimed in self._held():
             yield claimed.id, claimed.fence
+
+    def current(self, task: asyncio.Task[Any] | None) -> tuple[UUID, int] | None:
+        """Whose handler this task is, if it is one's; looked up beside a loop that may be blocked."""
+        for slot in [*self.slots, *self.strays]:
+            claimed = slot.claimed
+            if task is not None and slot.task is task and claimed is not None:
+                return claimed.id, claimed.fence
+        return None
 
     # --- what shutdown and lease ask ---------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
+from typing import Any, Protocol
 from uuid import UUID
 
 from mainspring.core.model import BeatAnswer
@@ -10,12 +11,16 @@ from mainspring.worker.slots import Board
 
 
 class Kept(Protocol):
-    """The worker as its keeper's link sees it; called in the worker's event loop."""
+    """The worker as its keeper's link sees it; called in the worker's event loop, but for `current`."""
 
-    def acknowledged(self, sent: float, answer: BeatAnswer) -> None: ...
+    def acknowledged(self, worker: UUID, sent: float, answer: BeatAnswer) -> None: ...
 
     def kept(self, pid: int) -> None:
-        """A keeper has been started, or started again."""
+        """A keeper has been found or started, for the first time or again."""
+        ...
+
+    def current(self, task: asyncio.Task[Any] | None) -> tuple[UUID, int] | None:
+        """The run (and its fence) that this task of the event loop carries out; callable from any thread."""
         ...
 
 

@@ -42,7 +42,7 @@ class Lease:
         self.acknowledged_at = around.clock.monotonic()
         self._kept_at = float("-inf")
         self._asked = False
-        self._revoked = False
+        self._revoked: UUID | None = None
 
     def holds_right(self, now: float) -> bool:
         """Whether new runs may be taken: after an outage not before a renewal, else they would be stopped at once."""
@@ -55,9 +55,9 @@ class Lease:
         """The next step asks the store, whoever renews."""
         self._asked = True
 
-    def revoke(self) -> None:
-        """The keeper heard that this worker was declared lost."""
-        self._revoked = True
+    def revoke(self, worker: UUID) -> None:
+        """The keeper heard that the worker of this id was declared lost."""
+        self._revoked = worker
 
     def acknowledge(self, sent: float) -> None:
         """A renewal that was sent then has been acknowledged."""
@@ -69,8 +69,7 @@ class Lease:
 
     async def step(self, now: float) -> float | None:
         """Renews, or only listens where the keeper does."""
-        if self._revoked:
-            self._revoked = False
+        if self._revoked == self._surroundings.worker:
             await self._orders.begin_anew()
             return 0.0
         if self._asked or now - self._kept_at > self._beat * _PATIENCE:

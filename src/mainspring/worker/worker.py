@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID
 
 from mainspring.core.errors import SchemaError, WorldError
@@ -105,17 +106,22 @@ class Worker:
         around.bus.publish(events.WorkerRevoked(before, around.worker, dropped))
         self._feed_loop.wake()
 
-    def acknowledged(self, sent: float, answer: BeatAnswer) -> None:
+    def acknowledged(self, worker: UUID, sent: float, answer: BeatAnswer) -> None:
         """The keeper has renewed for this process (or, where nothing is to be renewed, has asked)."""
         if not answer.known:
-            self._lease.revoke()
+            self._lease.revoke(worker)
             self._lease_loop.wake()
+            return
+        if worker != self.id:
             return
         self._lease.acknowledge_by_keeper(sent)
         self._lease.obey(answer)
 
     def kept(self, pid: int) -> None:
         self._around.bus.publish(events.KeeperStarted(self.id, pid))
+
+    def current(self, task: asyncio.Task[Any] | None) -> tuple[UUID, int] | None:
+        return self._executor.current(task)
 
     def _hear(self, hint: Hint) -> None:
         if hint.topic is Topic.READY:

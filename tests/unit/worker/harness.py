@@ -77,6 +77,17 @@ class LoopClock:
         return self._counter.to_bytes(count, "big")
 
 
+async def passing(seconds: float) -> None:
+    """Lets virtual time pass."""
+    loop = asyncio.get_running_loop()
+    passed = asyncio.Event()
+    timer = loop.call_later(seconds, passed.set)
+    try:
+        await passed.wait()
+    finally:
+        timer.cancel()
+
+
 def virtually(test: Coroutine[object, object, T]) -> T:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(test)
@@ -259,7 +270,7 @@ class House:
                 answer = condition()
                 if answer if isinstance(answer, bool) else await answer:
                     return
-                await asyncio.sleep(0.001)
+                await passing(0.001)
 
     def heard(self, kind: type[T]) -> list[T]:
         return [event for event in self.events if isinstance(event, kind)]

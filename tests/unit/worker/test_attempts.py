@@ -15,7 +15,7 @@ from mainspring.core.states import State
 from mainspring.observe import events
 from mainspring.tasks.context import RunContext, current_run
 from mainspring.worker.settings import REPLACE, WorkerSettings
-from tests.unit.worker.harness import House, virtually
+from tests.unit.worker.harness import House, passing, virtually
 
 ONE_TRY: dict[str, object] = {"retry": {"max_attempts": 1}}
 
@@ -36,7 +36,7 @@ class Point:
 
 def test_results_of_async_and_sync_handlers_are_recorded() -> None:
     async def slow(point: Point) -> Point:
-        await asyncio.sleep(1)
+        await passing(1)
         return Point(point.x + 1)
 
     def plain(point: Point) -> str:
@@ -142,7 +142,7 @@ def test_a_timeout_cancels_an_async_handler() -> None:
 
     async def slow() -> None:
         try:
-            await asyncio.sleep(100)
+            await passing(100)
         finally:
             cleaned.append(asyncio.get_running_loop().time())
 
@@ -154,11 +154,11 @@ def test_a_timeout_cancels_an_async_handler() -> None:
 
 def test_a_slot_goes_on_after_a_timeout() -> None:
     async def slow() -> None:
-        await asyncio.sleep(100)
+        await passing(100)
 
     async def quick() -> int:
         async with asyncio.timeout(1):
-            await asyncio.sleep(0.5)
+            await passing(0.5)
         return 1
 
     async def scenario() -> Run:
@@ -179,7 +179,7 @@ def test_a_handler_that_will_not_stop_is_abandoned_and_its_late_end_is_not_sent(
     async def stubborn() -> str:
         while not release:
             try:
-                await asyncio.sleep(1)
+                await passing(1)
             except asyncio.CancelledError:
                 continue
         return "too late"
@@ -196,7 +196,7 @@ def test_a_handler_that_will_not_stop_is_abandoned_and_its_late_end_is_not_sent(
             at = house.clock.monotonic()
             await house.ended((await house.submit("quick"))[0])  # the capacity is whole
             release.append(True)
-            await asyncio.sleep(10)
+            await passing(10)
             assert house.heard(events.RunsAbandoned)[0].why == "timeout"
             return run, sum(ending.id == first for ending in house.store.sent), at
 
@@ -261,7 +261,7 @@ def test_a_requested_cancel_reaches_a_running_handler_at_once() -> None:
     async def slow() -> None:
         run = current_run()
         try:
-            await asyncio.sleep(100)
+            await passing(100)
         except asyncio.CancelledError:
             seen.append(run.cancelled)
             raise
@@ -271,7 +271,7 @@ def test_a_requested_cancel_reaches_a_running_handler_at_once() -> None:
             house.registry.add(slow)
             await house.worker()
             (run_id,) = await house.submit("slow")
-            await asyncio.sleep(1)
+            await passing(1)
             await house.store.cancel([run_id])
             return await house.ended(run_id), house.clock.monotonic()
 
@@ -283,7 +283,7 @@ def test_a_requested_cancel_reaches_a_running_handler_at_once() -> None:
 def test_a_cancel_is_final_even_where_the_handler_completes() -> None:
     async def stubborn() -> str:
         try:
-            await asyncio.sleep(100)
+            await passing(100)
         except asyncio.CancelledError:
             return "done anyway"
         return "done"
@@ -293,7 +293,7 @@ def test_a_cancel_is_final_even_where_the_handler_completes() -> None:
             house.registry.add(stubborn)
             await house.worker()
             (run_id,) = await house.submit("stubborn")
-            await asyncio.sleep(1)
+            await passing(1)
             await house.store.cancel([run_id])
             return await house.ended(run_id)
 
@@ -399,14 +399,14 @@ def test_progress_is_coalesced() -> None:
     async def busy() -> None:
         for step in range(100):
             current_run().progress(step / 100, f"step {step}")
-        await asyncio.sleep(5)
+        await passing(5)
 
     async def scenario() -> str | None:
         async with House() as house:
             house.registry.add(busy)
             await house.worker()
             (run_id,) = await house.submit("busy")
-            await asyncio.sleep(1)
+            await passing(1)
             return (await house.run(run_id)).progress
 
     assert json.loads(virtually(scenario()) or "{}") == {"value": 0.99, "message": "step 99"}

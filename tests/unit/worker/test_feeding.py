@@ -1,6 +1,5 @@
 """Claims follow the slots and what was measured; what cannot start soon is given back; nothing claimed is forgotten."""
 
-import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -12,11 +11,11 @@ from mainspring.worker.executor import Executor
 from mainspring.worker.feed import Feed
 from mainspring.worker.outcome import Finished
 from mainspring.worker.settings import WorkerSettings
-from tests.unit.worker.harness import EPOCH, House, virtually
+from tests.unit.worker.harness import EPOCH, House, passing, virtually
 
 
 async def long() -> None:
-    await asyncio.sleep(60)
+    await passing(60)
 
 
 async def quick() -> None: ...
@@ -35,7 +34,7 @@ def test_long_handlers_are_claimed_for_free_slots_only() -> None:
             house.registry.add(long)
             await house.worker(WorkerSettings(slots=3))
             await house.submit("long", count=10)
-            await asyncio.sleep(100)
+            await passing(100)
             await house.until(lambda: len(house.store.sent) == 6)
             assert not any(ending.started is False for ending in house.store.sent)
             return [each for each in house.store.claims if each[0] > 3]
@@ -67,7 +66,7 @@ def test_prefetched_runs_stuck_behind_long_handlers_are_given_back() -> None:
             begun = house.clock.monotonic()
             await house.until(lambda: sum(not ending.started for ending in house.store.sent) == 8)
             passed = house.clock.monotonic() - begun
-            await asyncio.sleep(10)
+            await passing(10)
             returned = sum(not ending.started for ending in house.store.sent)
             return returned, passed, [await house.run(run_id) for run_id in ids]
 
@@ -85,7 +84,7 @@ def test_an_idle_worker_starts_a_run_when_the_hint_comes() -> None:
         async with House() as house:
             house.registry.add(quick)
             await house.worker()
-            await asyncio.sleep(10.5)
+            await passing(10.5)
             (run_id,) = await house.submit("quick")
             await house.ended(run_id)
             return house.clock.monotonic()
@@ -98,7 +97,7 @@ def test_an_idle_worker_with_trusted_hints_asks_once_a_second() -> None:
         async with House() as house:
             house.registry.add(quick)
             await house.worker()
-            await asyncio.sleep(60)
+            await passing(60)
             return len(house.store.claims)
 
     assert 55 <= virtually(scenario()) <= 65
@@ -110,7 +109,7 @@ def test_a_lost_hint_costs_a_second() -> None:
             house.registry.add(quick)
             house.store.deliver = lambda listener, hint: None
             await house.worker()
-            await asyncio.sleep(10.5)
+            await passing(10.5)
             begun = house.clock.monotonic()
             await house.ended((await house.submit("quick"))[0])
             return house.clock.monotonic() - begun
@@ -145,7 +144,7 @@ def test_no_suspect_is_claimed_while_one_is_held_or_its_end_is_not_recorded() ->
             await house.as_worker(9, "quick")
             feed, executor, completer = parts(house)
             executor.start()
-            await asyncio.sleep(0)
+            await passing(0)
             await feed._claim(1)
             held = claimed(1, deaths=2)
             ending = Ending(held.id, 1, State.COMPLETED, Outcome.COMPLETED)
@@ -164,7 +163,7 @@ def test_runs_of_a_claim_whose_reply_was_lost_are_given_back() -> None:
         async with House() as house:
             house.registry.add(quick)
             await house.worker(WorkerSettings(slots=3))
-            await asyncio.sleep(5)
+            await passing(5)
             house.store.lose_reply_of = "claim"
             ids = await house.submit("quick", count=3)
             runs = [await house.ended(run_id, within=5) for run_id in ids]
@@ -181,10 +180,10 @@ def test_runs_that_are_held_are_not_given_back_by_the_reconciliation() -> None:
             house.registry.add(long)
             await house.worker(WorkerSettings(slots=3))
             await house.submit("long", count=2)
-            await asyncio.sleep(5)
+            await passing(5)
             house.store.lose_reply_of = "claim"
             await house.submit("long")
-            await asyncio.sleep(30)
+            await passing(30)
             return sum(not ending.started for ending in house.store.sent)
 
     assert virtually(scenario()) == 1
@@ -195,7 +194,7 @@ def test_claims_stop_while_endings_pile_up() -> None:
         async with House() as house:
             feed, executor, completer = parts(house)
             executor.start()
-            await asyncio.sleep(0)
+            await passing(0)
             for number in range(10_001):
                 completer.deliver(
                     Finished(claimed(number), Ending(UUID(int=number), 1, State.COMPLETED, Outcome.COMPLETED), 0.0, 0)
@@ -213,7 +212,7 @@ def test_a_hint_during_a_claim_is_not_forgotten() -> None:
             await house.as_worker(9, "quick")
             feed, executor, _ = parts(house)
             executor.start()
-            await asyncio.sleep(0)
+            await passing(0)
             house.store.before_claim_answers = lambda: feed.hint("default")
             heard = await feed.step(0.0)
             house.store.before_claim_answers = lambda: False
@@ -368,7 +367,7 @@ async def until_sent(completer: Completer) -> None:
         try:
             await completer.step(0.0)
         except Exception:  # noqa: BLE001 - a planted outage; the next turn goes on
-            await asyncio.sleep(0)
+            await passing(0)
 
 
 async def order_of(house: House, ids: Sequence[Claimed]) -> list[Claimed]:

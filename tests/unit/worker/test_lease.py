@@ -9,7 +9,7 @@ from mainspring.core.model import SECOND, BeatAnswer, Evidence, Run
 from mainspring.core.states import State
 from mainspring.observe import events
 from mainspring.worker.settings import WorkerSettings
-from tests.unit.worker.harness import House, virtually
+from tests.unit.worker.harness import House, passing, virtually
 
 SHORT = WorkerSettings(slots=4, lease=10 * SECOND, beat=SECOND)
 
@@ -23,7 +23,7 @@ class Handlers:
 
     async def slow(self, seconds: float = 60) -> str:
         try:
-            await asyncio.sleep(seconds)
+            await passing(seconds)
         except asyncio.CancelledError:
             self.stopped.append(asyncio.get_running_loop().time())
             raise
@@ -40,9 +40,9 @@ def test_an_outage_shorter_than_the_lease_ends_no_handler_and_loses_no_finish() 
             await house.worker(SHORT)
             during = await house.submit("slow", payload={"seconds": 4})
             beyond = await house.submit("slow", payload={"seconds": 12})
-            await asyncio.sleep(2.5)
+            await passing(2.5)
             house.store.down = True
-            await asyncio.sleep(8)
+            await passing(8)
             house.store.down = False
             return [await house.ended(run_id) for run_id in (*during, *beyond)]
 
@@ -59,10 +59,10 @@ def test_a_worker_cut_off_stops_its_handlers_before_the_lease_is_over() -> None:
             house.registry.add(handlers.slow)
             await house.worker(SHORT)
             (run_id,) = await house.submit("slow")
-            await asyncio.sleep(3.2)
+            await passing(3.2)
             last_sent = 3.0
             house.store.down = True
-            await asyncio.sleep(20)
+            await passing(20)
             assert len(handlers.stopped) == 1
             house.store.down = False
 
@@ -87,9 +87,9 @@ def test_a_run_may_bear_a_longer_silence() -> None:
             await house.worker(SHORT)
             await house.submit("slow", payload={"seconds": 100}, lost_after="40s")
             await house.submit("slow", payload={"seconds": 100})
-            await asyncio.sleep(1.5)
+            await passing(1.5)
             house.store.down = True
-            await asyncio.sleep(50)
+            await passing(50)
 
     virtually(scenario())
     first, second = handlers.stopped
@@ -107,8 +107,8 @@ def test_the_keepers_acknowledgements_keep_the_lease_and_spare_the_beats() -> No
             await house.submit("slow", payload={"seconds": 60})
             beats = house.store.beats
             for _ in range(30):
-                worker.acknowledged(house.clock.monotonic(), BeatAnswer(known=True))
-                await asyncio.sleep(1)
+                worker.acknowledged(worker.id, house.clock.monotonic(), BeatAnswer(known=True))
+                await passing(1)
             assert handlers.stopped == []
             return house.store.beats - beats
 
@@ -120,8 +120,8 @@ def test_without_word_from_its_keeper_a_worker_renews_by_itself() -> None:
         async with House() as house:
             house.registry.add(Handlers().slow)
             worker = await house.worker(SHORT, kept=True)
-            worker.acknowledged(house.clock.monotonic(), BeatAnswer(known=True))
-            await asyncio.sleep(10)
+            worker.acknowledged(worker.id, house.clock.monotonic(), BeatAnswer(known=True))
+            await passing(10)
             return house.store.beats
 
     assert virtually(scenario()) >= 7
@@ -135,9 +135,9 @@ def test_signs_of_the_operating_system_need_no_renewal_and_end_no_handler() -> N
             house.registry.add(handlers.slow)
             await house.worker(SHORT)
             (run_id,) = await house.submit("slow", payload={"seconds": 60})
-            await asyncio.sleep(1)
+            await passing(1)
             house.store.down = True
-            await asyncio.sleep(40)
+            await passing(40)
             house.store.down = False
             return await house.ended(run_id)
 
@@ -154,12 +154,12 @@ def test_a_revoked_worker_drops_everything_and_begins_anew(told_by: str) -> None
             house.registry.add(handlers.slow)
             worker = await house.worker(SHORT, kept=True)
             (run_id,) = await house.submit("slow")
-            await asyncio.sleep(0.5)
+            await passing(0.5)
             before, sent = worker.id, len(house.store.sent)
             await house.store.declare_lost(before, Evidence.STALL)
             await house.store.rescue()
             if told_by == "keeper":
-                worker.acknowledged(0.0, BeatAnswer(known=False))
+                worker.acknowledged(before, 0.0, BeatAnswer(known=False))
             await house.until(lambda: worker.id != before, within=5)
             await house.until(lambda: len(handlers.stopped) == 1)
 
@@ -181,20 +181,20 @@ def test_a_late_end_of_a_revoked_run_is_never_sent() -> None:
 
             async def stubborn() -> str:
                 try:
-                    await asyncio.sleep(100)
+                    await passing(100)
                 except asyncio.CancelledError:
-                    await asyncio.sleep(30)
+                    await passing(30)
                 return "too late"
 
             house.registry.add(stubborn)
             worker = await house.worker(SHORT)
             (run_id,) = await house.submit("stubborn", on_lost="fail")
-            await asyncio.sleep(0.5)
+            await passing(0.5)
             before = worker.id
             await house.store.declare_lost(before, Evidence.SILENCE)
             await house.store.rescue()
             await house.until(lambda: worker.id != before, within=5)
-            await asyncio.sleep(60)
+            await passing(60)
             assert (await house.run(run_id)).state is State.FAILED
             return len(house.store.sent)
 
@@ -206,7 +206,7 @@ def test_an_order_to_drain_is_obeyed_at_the_hint() -> None:
         async with House() as house:
             house.registry.add(Handlers().slow)
             worker = await house.worker(SHORT)
-            await asyncio.sleep(0.1)
+            await passing(0.1)
             await house.store.drain(worker.id)
             return await house._tasks[0], house.clock.monotonic()
 
@@ -221,7 +221,7 @@ def test_the_store_being_away_at_the_start_is_waited_out() -> None:
             house.registry.add(Handlers().slow)
             house.store.down = True
             starting = asyncio.create_task(house.worker(SHORT))
-            await asyncio.sleep(30)
+            await passing(30)
             assert not starting.done()
             house.store.down = False
             await starting

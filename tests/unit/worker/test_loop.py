@@ -6,7 +6,7 @@ import itertools
 from mainspring.core.errors import StoreUnavailable
 from mainspring.observe import events
 from mainspring.worker.loop import BACKOFF_LONGEST, Loop, Step
-from tests.unit.worker.harness import LoopClock, virtually
+from tests.unit.worker.harness import LoopClock, passing, virtually
 
 
 def loop_of(step: Step) -> tuple[Loop, list[events.Event]]:
@@ -91,7 +91,7 @@ def test_a_wake_up_does_not_shorten_a_backoff() -> None:
         running = asyncio.create_task(loop.run())
         for _ in range(100):
             loop.wake()
-            await asyncio.sleep(0)
+            await passing(0)
         loop.stop()
         await running
         return calls
@@ -127,7 +127,7 @@ def test_a_stop_ends_a_long_wait() -> None:
 
         loop, _ = loop_of(step)
         running = asyncio.create_task(loop.run())
-        await asyncio.sleep(1)
+        await passing(1)
         loop.stop()
         await running
         return asyncio.get_running_loop().time()

@@ -10,13 +10,13 @@ from mainspring.core.model import SECOND, Run
 from mainspring.core.states import State
 from mainspring.observe import events
 from mainspring.worker.settings import WorkerSettings
-from tests.unit.worker.harness import House, virtually
+from tests.unit.worker.harness import House, passing, virtually
 
 BRIEF = WorkerSettings(slots=2, drain=5 * SECOND)
 
 
 async def slow(seconds: float = 60) -> str:
-    await asyncio.sleep(seconds)
+    await passing(seconds)
     return "done"
 
 
@@ -29,7 +29,7 @@ def test_what_ends_within_the_drain_is_recorded() -> None:
             house.registry.add(slow)
             worker = await house.worker(BRIEF)
             (run_id,) = await house.submit("slow", payload={"seconds": 3})
-            await asyncio.sleep(0.5)
+            await passing(0.5)
             code = await house.stop(worker)
             return await house.run(run_id), code, house.clock.monotonic()
 
@@ -48,7 +48,7 @@ def test_at_its_end_on_lost_decides(on_lost: str, state: State, spent: int, outc
             house.registry.add(slow)
             worker = await house.worker(BRIEF, kept=True)
             (run_id,) = await house.submit("slow", on_lost=on_lost)
-            await asyncio.sleep(0.5)
+            await passing(0.5)
             await house.stop(worker)
             assert not worker.must_exit_hard
             return await house.run(run_id), house.clock.monotonic(), house.keeper.told
@@ -86,9 +86,9 @@ def test_a_second_request_stops_at_once() -> None:
             house.registry.add(slow)
             worker = await house.worker()
             (run_id,) = await house.submit("slow")
-            await asyncio.sleep(1)
+            await passing(1)
             worker.request_stop()
-            await asyncio.sleep(1)
+            await passing(1)
             await house.stop(worker)
             return await house.run(run_id), house.clock.monotonic()
 
@@ -108,7 +108,7 @@ def test_a_thread_left_running_is_told_of_by_the_keeper_alone() -> None:
             house.registry.add(stuck)
             worker = await house.worker(BRIEF, kept=True)
             (run_id,) = await house.submit("stuck")
-            await asyncio.sleep(0.5)
+            await passing(0.5)
             await house.stop(worker)
             run = await house.run(run_id)
             workers = await house.store.workers()
@@ -128,7 +128,7 @@ def test_a_coroutine_that_will_not_stop_is_left_to_the_keeper_too() -> None:
         async def stubborn() -> None:
             while not release:
                 try:
-                    await asyncio.sleep(0.5)
+                    await passing(0.5)
                 except asyncio.CancelledError:
                     continue
 
@@ -136,10 +136,10 @@ def test_a_coroutine_that_will_not_stop_is_left_to_the_keeper_too() -> None:
             house.registry.add(stubborn)
             worker = await house.worker(BRIEF, kept=True)
             (run_id,) = await house.submit("stubborn", cancel_grace="2s")
-            await asyncio.sleep(0.5)
+            await passing(0.5)
             await house.stop(worker)
             release.append(True)
-            await asyncio.sleep(1)
+            await passing(1)
             return await house.run(run_id), worker.must_exit_hard, house.keeper.told
 
     run, hard, told = virtually(scenario())
@@ -152,10 +152,10 @@ def test_endings_are_flushed_before_the_worker_goes() -> None:
             house.registry.add(slow)
             worker = await house.worker()
             (run_id,) = await house.submit("slow", payload={"seconds": 2})
-            await asyncio.sleep(1)
+            await passing(1)
             house.store.down = True
             worker.request_stop()
-            await asyncio.sleep(8)
+            await passing(8)
             house.store.down = False
             await house._tasks[0]
             return await house.run(run_id)
