@@ -6,8 +6,10 @@ WITH clock AS MATERIALIZED (
     SELECT mainspring.instant($6) AS now
 ), ended AS (
     DELETE FROM mainspring.runs r
-    USING unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[]) AS k (id, fence, ended_result, ended_attempts)
-    -- Spelled so that only the primary key fits: the index of what runs keeps dead entries of the worker's past.
+    USING unnest((SELECT $1::uuid[]), (SELECT $2::bigint[]), (SELECT $3::bytea[]), (SELECT $4::text[]))
+       AS k (id, fence, ended_result, ended_attempts)
+    -- Spelled so that only the primary key fits: the index of what runs keeps dead entries of the worker's past. The
+    -- arrays are hidden in subqueries: by their length alone the planner would rather read the whole table.
     WHERE r.id = k.id AND r.fence = k.fence AND r.worker IS NOT DISTINCT FROM $5 AND r.state + 0 = 1
       AND r.cancel_requested_at IS NULL AND r.key IS NULL AND r.kind <> 2
     RETURNING r.id, r.job_id, r.ready_at, r.scheduled_at, r.created_at, r.started_at, r.lateness, r.expires_at,
@@ -53,8 +55,9 @@ SELECT r.id, r.job_id, r.fence, r.worker, r.state, r.cancel_requested_at, r.kind
 -- Moves locked runs to history: their keys are free, a failed one is a dead letter.
 WITH ended AS (
     DELETE FROM mainspring.runs r
-    USING unnest($1::uuid[], $2::smallint[], $3::text[], $4::bytea[], $5::text[], $6::integer[], $7::integer[],
-                 $8::text[]) AS k (id, state, reason, result, error, spent, deaths, attempts)
+    USING unnest((SELECT $1::uuid[]), (SELECT $2::smallint[]), (SELECT $3::text[]), (SELECT $4::bytea[]),
+                 (SELECT $5::text[]), (SELECT $6::integer[]), (SELECT $7::integer[]), (SELECT $8::text[]))
+       AS k (id, state, reason, result, error, spent, deaths, attempts)
     WHERE r.id = k.id
     RETURNING r.id, r.job_id, r.ready_at, r.scheduled_at, r.created_at, r.started_at, r.lateness, r.expires_at,
               r.cancel_requested_at, r.fence, r.lane, r.attempt, r.kind, r.priority, r.catch_up,
@@ -105,8 +108,10 @@ UPDATE mainspring.runs r
        lateness = CASE WHEN r.attempt = k.taken_back THEN NULL ELSE r.lateness END,
        worker = NULL,
        started_at = NULL
-  FROM unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::text[], $5::text[], $6::integer[], $7::integer[],
-              $8::text[], $9::integer[]) AS k (id, state, ready_at, reason, error, spent, deaths, attempts, taken_back)
+  FROM unnest((SELECT $1::uuid[]), (SELECT $2::smallint[]), (SELECT $3::bigint[]), (SELECT $4::text[]),
+              (SELECT $5::text[]), (SELECT $6::integer[]), (SELECT $7::integer[]), (SELECT $8::text[]),
+              (SELECT $9::integer[]))
+    AS k (id, state, ready_at, reason, error, spent, deaths, attempts, taken_back)
  WHERE r.id = k.id
 RETURNING r.lane, r.state
 
@@ -128,7 +133,7 @@ RETURNING r.lane
 -- The progress of running runs, guarded by their fence.
 UPDATE mainspring.runs r
    SET progress = k.progress
-  FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS k (id, fence, progress)
+  FROM unnest((SELECT $1::uuid[]), (SELECT $2::bigint[]), (SELECT $3::text[])) AS k (id, fence, progress)
  WHERE r.id = k.id AND r.fence = k.fence AND r.worker IS NOT DISTINCT FROM $4 AND r.state + 0 = 1
 RETURNING r.id
 
