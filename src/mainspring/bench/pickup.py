@@ -117,9 +117,8 @@ async def _read(settings: config.Settings, ids: Sequence[str]) -> list[Run]:
 def _waited(run: Run) -> float:
     """Microseconds between the two stamps."""
     assert run.result is not None
-    sent = stamp.decode_arguments(run.payload)[1]["sent"]
-    assert isinstance(sent, int)
-    return (stamp.decode_result(run.result) - sent) / 1000
+    (sent,), _ = stamp.decode_arguments(run.payload)
+    return (stamp.decode_result(run.result) - int(sent)) / 1000
 
 
 async def _idle_per_cent(place: Place, options: Options) -> dict[str, float | None]:
