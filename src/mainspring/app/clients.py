@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
     AnyClient = Direct | AsyncClient
 
+PATIENCE_SECONDS = 1.0  # a person at a terminal would rather know, and try again
+
 
 async def connect(settings: Settings) -> AnyClient:
     """Speaks to the server if one is named more strongly than a store, else to the store."""
     if _wants_server(settings):
         from mainspring.client.http import AsyncClient
 
-        return AsyncClient(settings.server, key=settings.key or None)
+        return AsyncClient(settings.server, key=settings.key or None, patience=PATIENCE_SECONDS)
     return await connect_store(settings)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.cli.failures import FAILED
 from mainspring.cli.output import note, print_item
-from mainspring.core.errors import ResultTimeout
+from mainspring.core.errors import ResultTimeout, StoreUnavailable
 
 if TYPE_CHECKING:
     from mainspring.app.clients import AnyClient
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 ENDED = frozenset({"completed", "failed", "cancelled", "skipped"})
 POLL_FIRST_SECONDS = 0.01
 POLL_MAX_SECONDS = 0.25
+TRIES_WHILE_AWAY = 20
 
 
 async def finished_run(client: AnyClient, job_id: str, seconds: float | None) -> dict[str, object]:
@@ -31,9 +32,17 @@ async def finished_run(client: AnyClient, job_id: str, seconds: float | None) ->
 async def _until_ended(client: AnyClient, job_id: str) -> dict[str, object]:
     import asyncio
 
-    wait, told = POLL_FIRST_SECONDS, ""
+    wait, told, away = POLL_FIRST_SECONDS, "", 0
     while True:
-        job = await client.get_job(job_id)
+        try:
+            job = await client.get_job(job_id)
+            away = 0
+        except StoreUnavailable:
+            away += 1
+            if away > TRIES_WHILE_AWAY:
+                raise
+            await asyncio.sleep(POLL_MAX_SECONDS)
+            continue
         status = str(job.get("status"))
         if status in ENDED:
             last = job.get("last_run")
