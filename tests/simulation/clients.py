@@ -201,6 +201,10 @@ class Client:
         for submission in self._sent:
             if submission.plan == "recurring":
                 await self._insist(partial(self._set_state, submission.id, JobState.ACTIVE))
+        await asyncio.sleep(20)
+        for submission in self._sent:
+            if submission.plan == "recurring":  # else a schedule of high priority may starve a small cluster for ever
+                await self._insist(partial(self._store.cancel, [submission.id]))
         while True:
             await asyncio.sleep(5)
             unknown = await self._insist(lambda: self._store.list_runs(RunFilter(status=("unknown",)), limit=100))
