@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import struct
 from typing import NamedTuple
 from uuid import UUID
 
-from mainspring.worker.slots import NEVER
-
+NEVER = math.inf
 _SIZE = 4096
 _LOOP = struct.Struct("=ddq")  # when the loop last turned, the nearest deadline then, whether anything runs
 _BEGUN = struct.Struct("=16sqdd")  # run, fence, deadline, when it began: the newest run that was begun

@@ -30,6 +30,8 @@ class Charge:
         self.culprit: UUID | None = None
         self.killed = False
         self.stopped_since: float | None = None
+        self.heard_out = asyncio.Event()  # what it wrote before its end has been read
+        self.heard_out.set()
 
     def greet(self, letter: dict[str, object], writer: asyncio.StreamWriter) -> None:
         """The worker says who it is, at first, after it took another id, or to a new keeper."""

@@ -32,6 +32,7 @@ _LOOK_EVERY = 0.25
 _BLOCKED_PATIENCE = 1.0
 _OWN_PAUSE = 2.0  # a look that comes this much later than planned: the keeper itself did not run
 _LINGER = 5.0
+_LAST_WORDS = 0.5
 _GIVE_UP = 3600.0
 _RESCUE_MAX = 500
 
@@ -69,6 +70,7 @@ class Keeper:
         self._identity = UUID(int=0)
         self._charges: dict[int, Charge] = {}
         self._reports: deque[Report] = deque()
+        self._last_words: set[asyncio.Task[None]] = set()
         self._alone_since: float | None = None
         self._looked_at = clock.monotonic()
         bus = Bus()
@@ -175,6 +177,15 @@ class Keeper:
     def _ended(self, charge: Charge) -> None:
         asyncio.get_running_loop().remove_reader(charge.handle)
         self._charges.pop(charge.pid, None)
+        task = asyncio.create_task(self._tell_end(charge))
+        self._last_words.add(task)
+        task.add_done_callback(self._last_words.discard)
+
+    async def _tell_end(self, charge: Charge) -> None:
+        """The last thing it wrote says what its end stands for, and may be read after the end is seen."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS):
+                await charge.heard_out.wait()
         if charge.renewable:
             self._declare(charge, charge.evidence)
         charge.close()
@@ -188,8 +199,17 @@ class Keeper:
     # --- the door -----------------------------------------------------------------------------------------------
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, ValueError, KeyError, AssertionError):  # a letter that makes no sense ends the talk
+        with suppress(OSError):  # it ended before a handle on it could be taken: it was never ours
             charge = self.watch(_peer_of(writer))
+            charge.heard_out.clear()
+            try:
+                await self._hear(charge, reader, writer)
+            finally:
+                charge.heard_out.set()
+        writer.close()
+
+    async def _hear(self, charge: Charge, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, ValueError, KeyError, AssertionError):  # a letter that makes no sense ends the talk
             while line := await reader.readline():
                 letter = read_line(line)
                 if "worker" in letter:
@@ -197,7 +217,6 @@ class Keeper:
                     self._renew_loop.wake()
                 else:
                     charge.hear(letter)
-        writer.close()
 
     def _known_store(self) -> Store:
         if self._store is None:
