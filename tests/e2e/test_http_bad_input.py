@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -159,6 +160,24 @@ async def test_a_body_without_a_length_is_read_no_further_than_its_bound(server:
     assert taken <= 4 * MEBIBYTE + 2 * 65_536
 
 
+async def test_a_body_that_comes_too_slowly_is_408(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.api.body.SECONDS_MAX", -1e9)
+    never = asyncio.Event()
+
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        await never.wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/jobs", "query_string": b"", "headers": headers}
+    await server.app(scope, receive, send)
+    assert sent[0]["status"] == 408
+
+
 async def test_bounds_of_a_batch(server: Served) -> None:
     most = json.dumps([{"task": "t"}] * 10_000).encode()
     await server.send("POST", "/v1/jobs:batch", 201, content=most, headers=JSON)
@@ -210,8 +229,6 @@ class GoneStore(MemoryStore):
 
     async def _answer(self) -> None:
         if self.hangs:
-            import asyncio
-
             await asyncio.get_running_loop().create_future()
         if self.gone:
             raise StoreUnavailable("connection refused")
@@ -222,12 +239,15 @@ async def test_an_unreachable_store_is_503_and_says_when_to_try_again() -> None:
     async with served(ClientSettings(patience=0), store=store) as server:
         store.gone = True
         for method, path in (("POST", "/v1/jobs"), ("GET", "/readyz"), ("POST", "/v1/jobs:batch")):
-            body: dict[str, Any] = {"json": [{"task": "t"}] if "batch" in path else {"task": "t"}} if method == "POST" else {}
+            body: dict[str, Any] = (
+                {"json": [{"task": "t"}] if "batch" in path else {"task": "t"}} if method == "POST" else {}
+            )
             response = await server.http.request(method, path, **body)
             assert response.status_code == 503, response.text
             assert response.headers["retry-after"] == "1"
             assert response.headers["content-type"] == "application/problem+json"
         await server.get("/livez")
+        assert (await server.http.get("/metrics")).status_code == 200
         page = await server.http.get("/")
         assert (page.status_code, "unreachable" in page.text) == (503, True)
 

@@ -73,10 +73,13 @@ class SlowStore(MemoryStore):
         self.arrived = asyncio.Event()
         self.through = asyncio.Event()
         self.lose_replies = 0
+        self.away = False
 
     async def submit(self, jobs: Any, *, repeat: bool = False, now: Instant | None = None) -> list[Submitted]:
         self.arrived.set()
         await self.through.wait()
+        if self.away:
+            raise StoreUnavailable("connection refused")
         submitted = await super().submit(jobs, repeat=repeat, now=now)
         if self.lose_replies > 0:
             self.lose_replies -= 1
@@ -121,3 +124,14 @@ async def test_a_lost_reply_is_sent_again_without_doubling() -> None:
     async with served(store=store) as server:
         job = await server.submit()
         assert [run["id"] for run in (await server.get("/v1/runs"))["items"]] == [job["id"]]
+
+
+async def test_a_request_that_stored_nothing_leaves_the_key_free() -> None:
+    clock = ManualClock()
+    store = SlowStore(clock)
+    store.through.set()
+    store.away = True
+    async with served(ClientSettings(patience=0), store, clock) as server:
+        await server.refused("POST", "/v1/jobs", 503, json={"task": "send"}, headers=KEY)
+        store.away = False
+        await server.send("POST", "/v1/jobs", 201, json={"task": "send"}, headers=KEY)

@@ -89,6 +89,8 @@ async def test_metrics_count_what_was_submitted(server: Served) -> None:
     response = await server.http.get("/metrics")
     assert response.headers["content-type"].startswith("text/plain")
     names = [line.split("{")[0].split(" ")[0] for line in response.text.splitlines() if not line.startswith("#")]
+    assert 'mainspring_jobs_submitted_total{task="send"} 1.0' in response.text
+    assert 'mainspring_queue_runs{queue="default",status="queued"} 1.0' in response.text
     assert names
     assert all(name.startswith("mainspring_") for name in names)
 

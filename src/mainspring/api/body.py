@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
@@ -13,6 +15,8 @@ from mainspring.core.model import BATCH_JOBS_MAX
 MEBIBYTE = 1024 * 1024
 BODY_BYTES_MAX = 4 * MEBIBYTE
 BATCH_BYTES_MAX = 64 * MEBIBYTE
+SECONDS_MAX = 10.0
+SLOWEST_BYTES_PER_SECOND = 256 * 1024
 LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 
 _decode = msgspec.json.Decoder().decode
@@ -26,16 +30,23 @@ async def read_bytes(request: Request, most: int) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared[:18]) > most:
         raise _too_large(most)
-    chunks: list[bytes] = []
-    size = 0
     try:
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > most:
-                raise _too_large(most)
-            chunks.append(chunk)
+        async with asyncio.timeout(SECONDS_MAX + most / SLOWEST_BYTES_PER_SECOND):
+            return await _collect(request, most)
+    except TimeoutError:
+        raise Refused(408, "the body came too slowly", {"Connection": "close"}) from None
     except ClientDisconnect:
         raise Refused(400, "the connection was closed before the body was complete") from None
+
+
+async def _collect(request: Request, most: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > most:
+            raise _too_large(most)
+        chunks.append(chunk)
     return b"".join(chunks)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import logging
 from collections.abc import Callable, Mapping
@@ -67,8 +66,6 @@ class Guard:
                 await write_problem(refusal, Request(scope))(scope, receive, answer)
                 return
             await self._app(scope, receive, answer)
-        except asyncio.CancelledError:
-            raise
         except MainspringError as error:
             await answer.fail(problem_of(error), scope, receive)
         except Exception:  # the boundary: whatever it is, the caller gets a problem and the log its traceback

@@ -12,11 +12,13 @@ from starlette.routing import Route as PathRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mainspring.api import jobs, places, runs, schemas
+from mainspring.api.gauges import Gauges
 from mainspring.api.guard import AllowHost, Guard, is_loopback
 from mainspring.api.openapi import Json, document
 from mainspring.api.problems import plain
 from mainspring.api.routing import Answer, Call, Endpoint, Route, Success, write_problem
 from mainspring.client.direct import Direct
+from mainspring.core.errors import WorldError
 from mainspring.observe.metrics import Metrics
 
 # Names that may hold a slash; all others are ids.
@@ -31,6 +33,9 @@ def build(
     pages: Mapping[str, ASGIApp] | None = None,
 ) -> ASGIApp:
     """The application: /v1, health, /metrics, /openapi.json, and pages (by path) that are handed in."""
+    if metrics is None:
+        metrics = Metrics()
+        client.bus.subscribe(metrics.listen)
     routes = all_routes(metrics)
     by_path: dict[str, dict[str, Route]] = {}
     for route in routes:
@@ -69,8 +74,11 @@ def _document_route(table: tuple[Route, ...]) -> Route:
 
 def _metrics_route(metrics: Metrics) -> Route:
     async def read(call: Call) -> Answer:
-        del call
-        return Answer(metrics.text(), media=Metrics.content_type)
+        try:
+            gauges = Gauges(await call.client.stats()).text()
+        except WorldError:
+            gauges = b""  # the counters are worth having just when the store is away
+        return Answer(metrics.text() + gauges, media=Metrics.content_type)
 
     about = Success(200, "Prometheus text", None, "text/plain")
     return Route("GET", "/metrics", "metrics", "Counters and histograms", read, "health", (about,))

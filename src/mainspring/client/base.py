@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -11,7 +12,15 @@ import msgspec
 
 from mainspring.client.identity import DerivedIds, IdMaker, Ids, parent_of_key
 from mainspring.client.submission import Request
-from mainspring.core.errors import BacklogFull, CallerError, Conflict, InvalidInput, Problem, StoreUnavailable
+from mainspring.core.errors import (
+    BacklogFull,
+    CallerError,
+    Conflict,
+    InvalidInput,
+    Problem,
+    StoreUnavailable,
+    WorldError,
+)
 from mainspring.core.fields import nearest
 from mainspring.core.model import DEFAULT_NAMESPACE, Instant, Kind, NewJob, QueueInfo, TaskInfo
 from mainspring.observe.events import Bus, JobsChanged, JobsSubmitted
@@ -176,8 +185,11 @@ class Base:
             raise StillInFlight(f"a request with Idempotency-Key {key!r} is still in flight; ask again in a second")
         try:
             status, body = await act(DerivedIds(parent_of_key(namespace, key), found.created_at))
-        except CallerError:
-            await self.store.forget_idempotent(key, namespace=namespace)
+        except (CallerError, StoreUnavailable) as error:
+            # Nothing was stored, so the key is free again; where nobody knows, it stays taken for a minute.
+            if not getattr(error, "unknown_outcome", False):
+                with contextlib.suppress(WorldError):
+                    await self.store.forget_idempotent(key, namespace=namespace)
             raise
         await self.store.end_idempotent(key, status, body, namespace=namespace)
         return status, body
