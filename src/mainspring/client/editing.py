@@ -117,9 +117,10 @@ def _with_instants(job: Job, read: Submission, now: Instant, misfire: str | None
         firing = None if paused else plan_firing(job, now, misfire=misfire)
         return _after_firing(job, firing, job.state)
     firing = plan_firing(job, now, misfire=misfire, paused=paused)
-    next_at, scheduled_at, _ = first_instants(read, job.id, now)
+    since = max(now, job.fired_through)  # an occurrence may have been laid out a moment ahead
+    next_at, scheduled_at, _ = first_instants(read, job.id, since)
     edit = JobEdit(
-        job.id, job.version, next_at=next_at, next_scheduled_at=scheduled_at, fired_through=now, firing=firing
+        job.id, job.version, next_at=next_at, next_scheduled_at=scheduled_at, fired_through=since, firing=firing
     )
     most = max_runs_of(read.text)
     made = job.runs_made + (0 if firing is None else len(firing.runs))
