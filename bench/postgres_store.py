@@ -128,7 +128,7 @@ def processor_seconds(pids: Sequence[int]) -> float:
 async def fill(store: PostgresStore, runs: int) -> float:
     """Runs a second, in batches of ten thousand."""
     now = await store.now()
-    jobs = [NewJob(uuid7(now, os.urandom(10)), LANE) for _ in range(runs)]
+    jobs = [NewJob(uuid7(now + 10 * number, os.urandom(10)), LANE) for number in range(runs)]
     began = time.perf_counter()
     for start in range(0, runs, 10_000):
         await store.submit(jobs[start : start + 10_000])

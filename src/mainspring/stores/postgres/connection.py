@@ -21,10 +21,12 @@ _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,50}", re.ASCII)
 _SCHEMES = ("postgresql", "postgres")
 
 # What speeds a session up and bounds what it may hold up. Nothing correct depends on it: poolers may drop it all.
-# Plans are made while the hot tables are nearly empty and kept: a scan of the whole would stay cheap only on paper.
+# Plans are made once, while the hot tables are nearly empty, and kept: a scan of the whole is cheap only then, and to
+# plan a small claim anew takes longer than to carry it out.
 _SESSION = {
     "application_name": "mainspring",
     "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",

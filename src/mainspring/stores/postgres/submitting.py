@@ -94,7 +94,8 @@ class Submitting(Base):
         self, connection: asyncpg.Connection, jobs: Sequence[NewJob], lanes: dict[Lane, int], now: Instant | None
     ) -> None:
         instant = await self._instant(connection, now)
-        await self._copy_runs(connection, [_run_row(job, lanes[job.lane], instant) for job in jobs])
+        # In the order in which they will be claimed: claims then read and write neighbouring places.
+        await self._copy_runs(connection, [_run_row(job, lanes[job.lane], instant) for job in sorted(jobs, key=_by_id)])
 
     async def _copy_runs(self, connection: asyncpg.Connection, rows: Sequence[RunRow]) -> None:
         await connection.copy_records_to_table(
@@ -167,6 +168,10 @@ class Submitting(Base):
 
 
 _EXISTS = "a job with this id exists already; a send that may be a repeat must say so"
+
+
+def _by_id(job: NewJob) -> int:
+    return job.id.int
 
 
 def _refuse_far_ids(jobs: Sequence[NewJob], now: Instant) -> None:
