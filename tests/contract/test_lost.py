@@ -127,6 +127,19 @@ async def test_a_worker_that_stopped_is_gone_and_its_runs_are_those_of_a_dead_on
     assert (run.state, run.spent, run.deaths) == (State.QUEUED, 1, 1)
 
 
+async def test_a_verdict_stands_though_its_worker_stops_afterwards(store: Store) -> None:
+    """C3: a stall stays a stall; the run is not taken for one that kills its worker."""
+    worker, claimed = await given_running_run(store)
+    await store.declare_lost(worker, Evidence.STALL, now=T0)
+    await store.deregister(worker, now=NOW)
+    assert [info.id for info in await store.workers(lost=True)] == [worker]
+    [rescued] = await store.rescue(now=NOW)
+    assert rescued.reason == "stall"
+    run = await run_of(store, claimed.id)
+    assert (run.spent, run.deaths) == (1, 0)
+    assert await store.workers(lost=True) == []
+
+
 async def test_a_worker_that_stopped_without_runs_leaves_nothing(store: Store) -> None:
     worker = await given_worker(store)
     await store.deregister(worker, now=NOW)

@@ -1,455 +1,25 @@
-"""Memory and a real store side by side through random histories: the same answers, the same rows at every step.
-
-`now` is given to both, so nothing may differ but what the contract leaves open (the order of what is rescued, which
-queue has its turn): claims are of one queue here, and lists are compared sorted where the contract gives no order.
-"""
+"""Memory and each real store through random histories: no difference; and a planted one is found."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, TypeVar
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis import Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
 
-from mainspring.core.errors import MainspringError
-from mainspring.core.model import (
-    DAY,
-    HOUR,
-    MINUTE,
-    SECOND,
-    Claimed,
-    DueOccurrence,
-    Ending,
-    Evidence,
-    Firing,
-    Job,
-    JobFilter,
-    JobState,
-    JobView,
-    Kind,
-    NewJob,
-    Run,
-    RunFilter,
-    SkippedOccurrence,
-    TaskInfo,
-    WorkerInfo,
-)
-from mainspring.core.states import State
-from mainspring.ports.store import JobEdit, NewRun, Store
+from mainspring.core.model import Ending, Evidence, Firing, Instant, NewJob, Verdict
+from mainspring.ports.store import Fired, Rescued, Store, Submitted
 from mainspring.stores.memory import MemoryStore
+from mainspring.stores.memory.tables import Tables
 from tests.contract.conftest import migrated, migrated_postgres, postgres_store, sqlite_store
 from tests.contract.databases import lend
-from tests.contract.helpers import (
-    T0,
-    cancelled,
-    completed,
-    delayed_job,
-    failed,
-    given_back,
-    immediate_job,
-    in_doubt,
-    new_id,
-    recurring_job,
-    retrying,
-    worker_info,
-)
+from tests.contract.side_by_side import GENTLE, machine_on
 from tests.support.servers import PostgresServer
-
-Answer = TypeVar("Answer")
-QUEUES = ("a", "b")
-RULES = ("skip", "queue_one", "queue_all", "cancel", "allow")
-KEYS = st.sampled_from([None, None, "k1", "k2"])
-PICK = st.integers(min_value=0, max_value=1_000_000)
-
-
-class SideBySide(RuleBasedStateMachine):
-    """Every rule does one thing to both stores and compares what they answer."""
-
-    make_real: ClassVar[Callable[[], tuple[Store, Callable[[], None]]]]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.runner = asyncio.Runner()
-        self.now = T0
-        self.memory: Store = MemoryStore()
-        self.real, self.clean_up = type(self).make_real()
-        self.workers: list[UUID] = []
-        self.claims: list[tuple[UUID, Claimed]] = []
-        self.ids: list[UUID] = []
-        self.sent: list[NewJob] = []
-        self.plans: list[Firing] = []
-
-    @initialize()
-    def open(self) -> None:
-        self.runner.run(self.real.open())
-        self._new_worker()
-
-    def teardown(self) -> None:
-        self.runner.run(self.real.close())
-        self.runner.close()
-        self.clean_up()
-
-    # --- time and workers
-
-    @rule(step=st.sampled_from([1, SECOND, 10 * SECOND, MINUTE, 10 * MINUTE]))
-    def time_passes(self, step: int) -> None:
-        self.now += step
-
-    @rule()
-    def a_worker_begins(self) -> None:
-        self._new_worker()
-
-    def _new_worker(self) -> None:
-        worker = new_id(self.now)
-        self.workers.append(worker)
-        self.both(lambda store: store.register(worker_info(worker), [TaskInfo("task")], now=self.now))
-
-    @rule(pick=PICK, evidence=st.sampled_from(list(Evidence)))
-    def a_worker_is_declared_lost(self, pick: int, evidence: Evidence) -> None:
-        worker = self._one_of(self.workers, pick)
-        culprit = next((claimed.id for holder, claimed in self.claims if holder == worker), None)
-        self.both(lambda store: store.declare_lost(worker, evidence, culprit=culprit, now=self.now))
-
-    @rule(pick=PICK)
-    def a_worker_stops(self, pick: int) -> None:
-        worker = self._one_of(self.workers, pick)
-        self.both(lambda store: store.deregister(worker, now=self.now))
-
-    @rule(chance=st.floats(min_value=0, max_value=0.999))
-    def lost_runs_are_rescued(self, chance: float) -> None:
-        self.both(lambda store: store.rescue(random_value=chance, now=self.now), normal=sorted)
-
-    @rule()
-    def workers_ask_for_orders(self) -> None:
-        def orders(answers: Iterable[object]) -> object:
-            return [plain(answer) for answer in answers]
-
-        self.both(lambda store: store.beat(self.workers, now=self.now), normal=orders)
-
-    # --- jobs
-
-    @rule(
-        queue=st.sampled_from(QUEUES),
-        priority=st.sampled_from([10, 50, 90]),
-        key=KEYS,
-        task=st.sampled_from(["task", "task", "task", "strange"]),
-        on_lost=st.sampled_from(["retry", "fail", "hold"]),
-        expires=st.sampled_from([None, None, 30 * SECOND]),
-    )
-    def an_immediate_job_arrives(
-        self, queue: str, priority: int, key: str | None, task: str, on_lost: str, expires: int | None
-    ) -> None:
-        expires_at = None if expires is None else self.now + expires
-        new = immediate_job(
-            task=task,
-            queue=queue,
-            priority=priority,
-            key=key,
-            expires_at=expires_at,
-            at=self.now,
-            on_lost=on_lost,
-            tags=[queue],
-        )
-        self._submit(new)
-
-    @rule(wait=st.sampled_from([-HOUR, SECOND, MINUTE]), queue=st.sampled_from(QUEUES), key=KEYS)
-    def a_delayed_job_arrives(self, wait: int, queue: str, key: str | None) -> None:
-        self._submit(delayed_job(self.now + wait, queue=queue, key=key, at=self.now))
-
-    @rule(overlap=st.sampled_from(RULES), queue=st.sampled_from(QUEUES), key=KEYS, expires=st.booleans())
-    def a_recurring_job_arrives(self, overlap: str, queue: str, key: str | None, expires: bool) -> None:
-        span = "90s" if expires else None
-        self._submit(recurring_job(queue=queue, key=key, at=self.now, overlap=overlap, expires_in=span))
-
-    def _submit(self, new: NewJob) -> None:
-        self.sent.append(new)
-        self.ids.append(new.id)
-        self.both(lambda store: store.submit([new], now=self.now))
-
-    @precondition(lambda self: self.sent)
-    @rule(pick=PICK)
-    def a_send_is_repeated(self, pick: int) -> None:
-        """Also long after the first one ended; a deleted recurring job alone is not remembered."""
-        new = self._one_of(self.sent, pick)
-        if new.kind is Kind.RECURRING and self.runner.run(self.memory.jobs([new.id])) == [None]:
-            return
-        self.both(lambda store: store.submit([new], repeat=True, now=self.now))
-
-    @precondition(lambda self: self.ids)
-    @rule(pick=PICK, delete=st.booleans())
-    def something_is_cancelled(self, pick: int, delete: bool) -> None:
-        identity = self._one_of(self.ids, pick)
-
-        def normal(outcomes: Iterable[object]) -> object:
-            return [plain(outcome, unordered=("ended", "asked")) for outcome in outcomes]
-
-        self.both(lambda store: store.cancel([identity], delete=delete, now=self.now), normal=normal)
-
-    @rule(pick=PICK, priority=st.sampled_from([None, 20, 80]), state=st.sampled_from(["keep", "pause", "resume"]))
-    def a_job_is_edited(self, pick: int, priority: int | None, state: str) -> None:
-        rows = self._rows()
-        if not rows:
-            return
-        job = self._one_of(rows, pick)
-        if job.state.ended:
-            return
-        goes_on = JobState.ACTIVE if job.kind is Kind.RECURRING else JobState.SCHEDULED
-        wanted = {"keep": None, "pause": JobState.PAUSED, "resume": goes_on}[state]
-        edit = JobEdit(
-            job.id,
-            job.version,
-            state=wanted,
-            priority=priority,
-            next_at=job.next_at,
-            next_scheduled_at=job.scheduled_at,
-        )
-        self.both(lambda store: store.change(edit, now=self.now))
-
-    # --- firing
-
-    @rule(extra=st.integers(min_value=0, max_value=3), skip=st.booleans(), catch_up=st.booleans(), last=st.booleans())
-    def what_is_due_fires(self, extra: int, skip: bool, catch_up: bool, last: bool) -> None:
-        due = self.both(lambda store: store.due_jobs(None, until=self.now))
-        plans = [_plan(job, extra, skip=skip, catch_up=catch_up, last=last) for job in due or ()]
-        self.plans += plans
-        fired = self.both(lambda store: store.fire(plans, now=self.now))
-        self.ids += [run_id for one in fired or () for run_id in one.runs]
-
-    @precondition(lambda self: self.plans)
-    @rule(pick=PICK)
-    def an_old_plan_is_fired_again(self, pick: int) -> None:
-        plan = self._one_of(self.plans, pick)
-        self.both(lambda store: store.fire([plan], now=self.now))
-
-    @rule()
-    def the_janitor_passes(self) -> None:
-        self.both(lambda store: store.promote(now=self.now))
-        self.both(lambda store: store.expire(now=self.now))
-
-    # --- working
-
-    @rule(pick=PICK, queue=st.sampled_from(QUEUES), count=st.integers(min_value=1, max_value=5), suspects=st.booleans())
-    def runs_are_claimed(self, pick: int, queue: str, count: int, suspects: bool) -> None:
-        worker = self._one_of(self.workers[-3:], pick)
-        claimed = self.both(
-            lambda store: store.claim(
-                worker, tasks=["task"], queues=[queue], count=count, suspects=suspects, now=self.now
-            )
-        )
-        self.claims += [(worker, one) for one in claimed or ()]
-
-    @precondition(lambda self: self.claims)
-    @rule(
-        pick=PICK,
-        how=st.sampled_from(["completed", "failed", "retrying", "unstarted", "released", "cancelled", "unknown"]),
-        stranger=st.sampled_from([False, False, False, True]),
-    )
-    def an_attempt_ends(self, pick: int, how: str, stranger: bool) -> None:
-        """Newer claims more often; older ones are stale and change nothing."""
-        worker, claimed = self._one_of(self.claims[-6:], pick)
-        holder = self.workers[0] if stranger else worker
-        self.both(lambda store: store.finish(holder, [_ending(how, claimed)], now=self.now))
-
-    @precondition(lambda self: self.claims)
-    @rule(pick=PICK)
-    def a_run_tells_its_progress(self, pick: int) -> None:
-        worker, claimed = self._one_of(self.claims, pick)
-        self.both(lambda store: store.progress(worker, [(claimed.id, claimed.fence, '{"value":1}')]))
-
-    # --- single runs and queues
-
-    @precondition(lambda self: self.ids)
-    @rule(pick=PICK, overlap=st.booleans())
-    def a_job_is_triggered(self, pick: int, overlap: bool) -> None:
-        new = NewRun(new_id(self.now), self._one_of(self.ids, pick), "trigger")
-        self.ids.append(new.id)
-        self.both(lambda store: store.add_runs([new], respect_overlap=overlap, now=self.now))
-
-    @rule(pick=PICK)
-    def a_dead_letter_is_replayed(self, pick: int) -> None:
-        letters = self.both(lambda store: store.dead_letters(RunFilter()))
-        if not letters:
-            return
-        old = self._one_of(letters, pick)
-        new = NewRun(new_id(self.now), old.job_id, "replay", replaces=old.id, payload=b'{"again":1}')
-        self.ids.append(new.id)
-        self.both(lambda store: store.add_runs([new], redeem_dead_letters=True, now=self.now))
-
-    @precondition(lambda self: self.ids)
-    @rule(pick=PICK, state=st.sampled_from([State.COMPLETED, State.FAILED, State.QUEUED]))
-    def somebody_decides_about_a_run(self, pick: int, state: State) -> None:
-        run_id = self._one_of(self.ids, pick)
-        self.both(lambda store: store.resolve(run_id, state, note="seen", now=self.now))
-        self.both(lambda store: store.retry_now(run_id, now=self.now))
-
-    @rule(queue=st.sampled_from(QUEUES), paused=st.booleans())
-    def a_queue_is_paused_or_resumed(self, queue: str, paused: bool) -> None:
-        self.both(lambda store: store.pause_queue(queue, paused=paused))
-
-    @rule(queue=st.sampled_from(QUEUES), sure=st.sampled_from([False, False, False, True]))
-    def a_queue_is_purged(self, queue: str, sure: bool) -> None:
-        if sure:
-            self.both(lambda store: store.purge_queue(queue, now=self.now))
-
-    # --- comparing
-
-    @invariant()
-    def the_rows_are_the_same(self) -> None:
-        self.both(lambda store: store.list_runs(RunFilter(), limit=1000))
-        self.both(lambda store: store.list_jobs(JobFilter(), limit=1000))
-        self.both(lambda store: store.dead_letters(RunFilter(), limit=1000))
-        self.both(lambda store: store.due_jobs(None, until=self.now + DAY))
-        self.both(lambda store: store.workers(lost=True), normal=_workers)
-        self.both(_keys)
-        self.both(_numbers)
-
-    def both(
-        self, verb: Callable[[Store], Awaitable[Answer]], *, normal: Callable[[Answer], object] | None = None
-    ) -> Answer | None:
-        """What memory answers, after the real store was seen to answer the same; None for the same refusal."""
-        expected = self.runner.run(_attempt(verb, self.memory))
-        got = self.runner.run(_attempt(verb, self.real))
-        if isinstance(expected, MainspringError) or isinstance(got, MainspringError):
-            assert type(got) is type(expected), f"memory: {expected!r}\nreal:   {got!r}"
-            return None
-        told = normal or plain
-        assert told(got) == told(expected)
-        return expected
-
-    def _rows(self) -> list[Job]:
-        views = self.runner.run(self.memory.list_jobs(JobFilter(), limit=1000))
-        return [view.job for view in views if view.job.next_at is not None]
-
-    @staticmethod
-    def _one_of(items: list[Answer], pick: int) -> Answer:
-        return items[pick % len(items)]
-
-
-# --- what the contract fixes of an answer
-
-
-def plain(value: object, *, unordered: tuple[str, ...] = ()) -> object:
-    """Comparable: without what the contract leaves open, JSON read, rows as dictionaries."""
-    if isinstance(value, Run):
-        return _run(value)
-    if isinstance(value, JobView):
-        return _view(value)
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        fields = value._asdict().items()
-        return {name: sorted(field) if name in unordered else plain(field) for name, field in fields}
-    if isinstance(value, list | tuple):
-        return [plain(item, unordered=unordered) for item in value]
-    return value
-
-
-def _run(run: Run) -> dict[str, object]:
-    fields = asdict(run) | {"state": State(run.state).word, "attempts": json.loads(run.attempts or "null")}
-    if run.state is State.SKIPPED or run.attempt == 0:
-        fields.pop("payload")
-    return fields
-
-
-def _view(view: JobView) -> dict[str, object]:
-    newest = None if view.last_run is None else view.last_run.id
-    job = view.job
-    told: dict[str, object] = {"status": view.status, "reason": view.reason, "newest": newest}
-    if job.kind is Kind.RECURRING or job.next_at is not None:
-        return told | asdict(job)
-    by_its_run = ("id", "lane", "kind", "priority", "payload", "document", "key", "created_at", "created_by")
-    return told | {name: getattr(job, name) for name in by_its_run}
-
-
-def _workers(infos: Iterable[object]) -> object:
-    """Whether beats are counted is a capability."""
-    rows = [asdict(info) for info in infos if isinstance(info, WorkerInfo)]
-    return [{name: row[name] for name in row if name not in ("beat", "beat_at", "keeper")} for row in rows]
-
-
-async def _keys(store: Store) -> list[UUID | None]:
-    return [await store.find_key(key) for key in ("k1", "k2")]
-
-
-async def _numbers(store: Store) -> dict[str, object]:
-    stats = await store.stats()
-    busy = [queue for queue in stats.queues if queue.paused or queue.queued or queue.running or queue.held]
-    return {
-        "by_status": {word: count for word, count in stats.by_status.items() if count},
-        "queues": sorted((queue.name, queue.paused, queue.queued, queue.running, queue.held) for queue in busy),
-        "workers": stats.workers,
-        "dead_letters": stats.dead_letters,
-        "next_fire_at": stats.next_fire_at,
-        "oldest_ready_at": stats.oldest_ready_at,
-    }
-
-
-async def _attempt(verb: Callable[[Store], Awaitable[Answer]], store: Store) -> Answer | MainspringError:
-    try:
-        return await verb(store)
-    except MainspringError as error:
-        return error
-
-
-def _plan(job: Job, extra: int, *, skip: bool, catch_up: bool, last: bool) -> Firing:
-    """The due instant and some after it, a minute apart; the first of them perhaps skipped."""
-    assert job.next_at is not None
-    assert job.scheduled_at is not None
-    if job.kind is not Kind.RECURRING:
-        due = DueOccurrence(job.next_at, job.scheduled_at)
-        return Firing(job.id, job.version, runs=(due,), fired_through=job.next_at)
-    nominals = [job.next_at + number * MINUTE for number in range(extra + 1)]
-    skips = (SkippedOccurrence(nominals[0], nominals[0], "misfire", 2),) if skip else ()
-    following = None if last and extra == 0 else nominals[-1] + MINUTE
-    return Firing(
-        job.id,
-        job.version,
-        runs=tuple(DueOccurrence(nominal, nominal, catch_up) for nominal in nominals[len(skips) :]),
-        skips=skips,
-        fired_through=nominals[-1],
-        next_at=following,
-        next_scheduled_at=following,
-    )
-
-
-def _ending(how: str, claimed: Claimed) -> Ending:
-    endings = {
-        "completed": completed(claimed),
-        "failed": failed(claimed),
-        "retrying": retrying(claimed, wait=30 * SECOND),
-        "unstarted": given_back(claimed, started=False),
-        "released": given_back(claimed, started=True),
-        "cancelled": cancelled(claimed),
-        "unknown": in_doubt(claimed),
-    }
-    return endings[how]
-
-
-# --- on each store
-
-GENTLE = settings(
-    deadline=None,
-    stateful_step_count=40,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
-
-
-def machine_on(make_real: Callable[[], tuple[Store, Callable[[], None]]]) -> type[SideBySide]:
-    return type("SideBySideOnAStore", (SideBySide,), {"make_real": staticmethod(make_real)})
 
 
 @pytest.mark.timeout(600)
@@ -472,7 +42,8 @@ def test_postgres_answers_as_memory_does(version: int, request: pytest.FixtureRe
         lent = lend(server, migrated_postgres)
         return postgres_store(next(lent)), lent.close
 
-    run_state_machine_as_test(machine_on(make), settings=settings(GENTLE, max_examples=15))
+    few = settings(GENTLE, max_examples=10, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+    run_state_machine_as_test(machine_on(make), settings=few)
 
 
 def test_memory_answers_as_itself() -> None:
@@ -480,3 +51,82 @@ def test_memory_answers_as_itself() -> None:
     run_state_machine_as_test(
         machine_on(lambda: (MemoryStore(), lambda: None)), settings=settings(GENTLE, max_examples=30)
     )
+
+
+# --- the machine finds what it is there to find
+
+
+class AnyFence(MemoryStore):
+    """Takes an ending whatever fence it carries."""
+
+    async def finish(self, worker: UUID, endings: Sequence[Ending], *, now: Instant | None = None) -> list[Verdict]:
+        rows = await self.runs([ending.id for ending in endings])
+        forged = [
+            replace(ending, fence=run.fence) if run is not None else ending
+            for ending, run in zip(endings, rows, strict=True)
+        ]
+        return await super().finish(worker, forged, now=now)
+
+
+class DeafToCancels(MemoryStore):
+    """A cancel of what runs is forgotten before the ending arrives."""
+
+    async def finish(self, worker: UUID, endings: Sequence[Ending], *, now: Instant | None = None) -> list[Verdict]:
+        for ending in endings:
+            run = self.memory.tables.runs.get(ending.id)
+            if run is not None:
+                run.cancel_requested_at = None
+        return await super().finish(worker, endings, now=now)
+
+
+class FiresAgain(MemoryStore):
+    """Forgets how far a job was fired through."""
+
+    async def fire(self, firings: Sequence[Firing], *, now: Instant | None = None) -> list[Fired]:
+        for job in self.memory.tables.jobs.values():
+            job.fired_through = 0
+        return await super().fire(firings, now=now)
+
+
+class RescuesTheLiving(MemoryStore):
+    """Takes runs from workers that nobody declared lost."""
+
+    async def rescue(self, *, limit: int = 500, random_value: float = 0.5, now: Instant | None = None) -> list[Rescued]:
+        for worker in list(self.memory.tables.workers):
+            await self.declare_lost(worker, Evidence.SILENCE, now=now)
+        return await super().rescue(limit=limit, random_value=random_value, now=now)
+
+
+class InsertsRepeats(MemoryStore):
+    """A repeat is stored again once the first run has ended."""
+
+    async def submit(
+        self, jobs: Sequence[NewJob], *, repeat: bool = False, now: Instant | None = None
+    ) -> list[Submitted]:
+        ended = repeat and all(job.id in self.memory.tables.history for job in jobs)
+        return await super().submit(jobs, repeat=repeat and not ended, now=now)
+
+
+class NeverReleases(MemoryStore):
+    """What is held for overlap stays held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory.tables = StuckTables()
+        self._tables = self.memory.tables
+
+
+class StuckTables(Tables):
+    def release_next(self, job_id: UUID, now: Instant) -> None:
+        del job_id, now
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "planted", [AnyFence, DeafToCancels, FiresAgain, RescuesTheLiving, InsertsRepeats, NeverReleases]
+)
+def test_a_planted_difference_is_found(planted: type[MemoryStore]) -> None:
+    looking = settings(GENTLE, max_examples=150, derandomize=True, database=None, phases=[Phase.generate])
+    machine = machine_on(lambda: (planted(), lambda: None))
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(machine, settings=looking)

@@ -385,8 +385,8 @@ class Store(Protocol):
         ...
 
     async def deregister(self, worker: UUID, *, now: Instant | None = None) -> None:
-        """A worker has stopped by itself: it is unknown from then on. Runs it still holds are rescued like those of a
-        dead one (evidence DEATH), by the next `rescue`."""
+        """A worker has stopped by itself: its row goes. One that still holds runs stays as a lost one (evidence DEATH,
+        unless a verdict was there before) until the next `rescue` has taken them."""
         ...
 
     async def workers(self, *, lost: bool = False) -> list[WorkerInfo]:

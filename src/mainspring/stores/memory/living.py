@@ -78,6 +78,14 @@ def drain(tables: Tables, worker: UUID) -> bool:
     return True
 
 
+def deregister(tables: Tables, worker: UUID, now: Instant) -> None:
+    """One that still holds runs stays as lost until they are rescued; a verdict that was there before stands."""
+    if worker not in tables.held_by:
+        tables.workers.pop(worker, None)
+    else:
+        declare_lost(tables, worker, Evidence.DEATH, beat=None, culprit=None, now=now)
+
+
 def workers(tables: Tables, *, lost: bool) -> list[WorkerInfo]:
     listed = [_counted(tables, row.info) for row in tables.workers.values()]
     shown = [info for info in listed if info.lost_at is None or (lost and info.running)]

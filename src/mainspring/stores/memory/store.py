@@ -306,8 +306,7 @@ class MemoryStore:
         return answer
 
     async def deregister(self, worker: UUID, *, now: Instant | None = None) -> None:
-        del now  # the row goes; whatever it held is rescued as of a dead worker's
-        self._tables.workers.pop(worker, None)
+        living.deregister(self._tables, worker, self._instant(now))
 
     async def workers(self, *, lost: bool = False) -> list[WorkerInfo]:
         return living.workers(self._tables, lost=lost)
