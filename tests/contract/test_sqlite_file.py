@@ -14,12 +14,22 @@ from pathlib import Path
 import pytest
 
 from mainspring.core.errors import Conflict, SchemaError, StoreRefuses, StoreUnavailable
-from mainspring.core.model import RunFilter, Verdict
+from mainspring.core.model import DAY, RunFilter, Verdict
 from mainspring.stores.sqlite import connection as connections
 from mainspring.stores.sqlite.connection import File
 from mainspring.stores.sqlite.session import Session
 from mainspring.stores.sqlite.store import SqliteStore
-from tests.contract.helpers import claim, completed, given_job, given_worker, immediate_job, run_of
+from tests.contract.helpers import (
+    T0,
+    claim,
+    completed,
+    failed,
+    given_job,
+    given_running_run,
+    given_worker,
+    immediate_job,
+    run_of,
+)
 
 
 @pytest.fixture
@@ -134,6 +144,22 @@ class TestWriting:
             endings = [replace(completed(run), result=result) for run, result in zip(claimed, wanted, strict=True)]
             assert await store.finish(worker, endings) == [Verdict.ACCEPTED] * len(wanted)
             assert [(await run_of(store, run.id)).result for run in claimed] == wanted
+
+
+class TestUpkeep:
+    async def test_only_what_waits_for_a_person_outlives_its_time(self, store: SqliteStore) -> None:
+        """Old are: a dead letter, one that was discarded, a completed run; young is a second completed one."""
+        ended = []
+        for ending in (failed, failed, completed):
+            worker, claimed = await given_running_run(store)
+            assert await store.finish(worker, [ending(claimed)], now=T0) == [Verdict.ACCEPTED]
+            ended.append(claimed.id)
+        worker, claimed = await given_running_run(store)
+        await store.finish(worker, [completed(claimed)], now=T0 + 2 * DAY)
+        await store.discard_dead_letters([ended[1]])
+        assert (await store.upkeep(history_days=1, now=T0 + 2 * DAY))["history"] == 2
+        left = [run is not None for run in await store.runs([*ended, claimed.id])]
+        assert left == [True, False, False, True]
 
 
 class TestAccess:

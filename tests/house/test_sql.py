@@ -26,7 +26,11 @@ STATEMENT = re.compile(
 )
 
 # Statements that only one dialect needs under their name, for verbs that both have.
-ONE_DIALECT: dict[str, str] = {}
+ONE_DIALECT: dict[str, str] = {
+    "hold_sign": "on SQLite a sign of life is a lock of the operating system on a file beside the store",
+    "signs": "on SQLite a sign of life is a lock of the operating system on a file beside the store",
+    "list_runs": "on SQLite each index has a statement of its own, since its planner merges none",
+}
 
 
 @dataclass(frozen=True, slots=True)

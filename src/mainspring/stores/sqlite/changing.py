@@ -282,7 +282,7 @@ def _run_of(new: NewRun, source: Job | Run, now: Instant, *, is_its_run: bool) -
 
 
 def retry_now(session: Session, run_id: UUID, now: Instant | None) -> bool:
-    lanes = session.run("make_ready", (run_id.bytes, session.now(now))).fetchall()
+    lanes = session.run("retry_now", (run_id.bytes, session.now(now))).fetchall()
     for (lane,) in lanes:
         session.ready(lane)
     return bool(lanes)

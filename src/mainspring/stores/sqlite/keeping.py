@@ -46,7 +46,7 @@ def set_queue_limits(session: Session, name: str, limits: str | None, namespace:
 
 def _queues(session: Session, namespace: str, counts: Counter[tuple[str, State]]) -> list[QueueInfo]:
     infos = {lane.queue: QueueInfo(lane.queue) for lane in session.lanes.all(session) if lane.namespace == namespace}
-    for name, paused, limits in session.run("queue_rows", (namespace,)):
+    for name, paused, limits in session.run("queues", (namespace,)):
         infos[name] = QueueInfo(name, paused=bool(paused), limits=limits)
     return [
         replace(
@@ -88,7 +88,7 @@ def begin_idempotent(
     instant = session.now(now)
     found = session.run("idempotent_row", (namespace, key)).fetchall()
     if not found or instant - found[0][1] >= IDEMPOTENCY_KEPT:
-        session.run("reserve_key", (namespace, key, body_hash, instant))
+        session.run("begin_idempotent", (namespace, key, body_hash, instant))
         return IdempotentAnswer(mine=True, created_at=instant)
     ((known_hash, created_at, begun_at, status, body),) = found
     if known_hash != body_hash:
@@ -102,11 +102,11 @@ def begin_idempotent(
 
 
 def end_idempotent(session: Session, key: str, status: int, body: bytes, namespace: str) -> None:
-    session.run("answer_key", (namespace, key, status, body))
+    session.run("end_idempotent", (namespace, key, status, body))
 
 
 def forget_idempotent(session: Session, key: str, namespace: str) -> None:
-    session.run("forget_key", (namespace, key))
+    session.run("forget_idempotent", (namespace, key))
 
 
 # --- logs
@@ -114,11 +114,11 @@ def forget_idempotent(session: Session, key: str, namespace: str) -> None:
 
 def append_logs(session: Session, lines: Sequence[LogLine]) -> None:
     rows = [(line.run_id.bytes, line.attempt, line.at, line.level, line.message, line.fields) for line in lines]
-    session.many("add_log_line", rows)
+    session.many("append_logs", rows)
 
 
 def logs(session: Session, run_id: UUID, after: int, limit: int) -> list[tuple[int, LogLine]]:
-    rows = session.run("log_lines", (run_id.bytes, after, limit))
+    rows = session.run("logs", (run_id.bytes, after, limit))
     return [
         (number, LogLine(run_id, attempt, at, level, message, fields))
         for number, attempt, at, level, message, fields in rows

@@ -50,7 +50,7 @@ def _open_lanes(session: Session, namespace: str, task: TaskInfo, now: Instant) 
 
 
 def known_tasks(session: Session, names: Sequence[str] | None, namespace: str) -> list[TaskInfo]:
-    rows = session.run("tasks_of_namespace", (namespace,))
+    rows = session.run("known_tasks", (namespace,))
     return [TaskInfo(name, signature, defaults) for name, signature, defaults in rows if names is None or name in names]
 
 
@@ -61,7 +61,7 @@ def beat(session: Session, workers: Sequence[UUID], now: Instant | None) -> list
 
 
 def _beat_one(session: Session, worker: bytes, now: Instant) -> BeatAnswer:
-    found = session.row("beating", (worker,))
+    found = session.row("beat", (worker,))
     if found is None:
         return BeatAnswer(known=False, now=now)
     asked = tuple((uuid_of(identity), fence) for identity, fence in session.run("cancels_of_worker", (worker,)))
@@ -80,7 +80,7 @@ def deregister(session: Session, worker: UUID) -> None:
 
 
 def workers(session: Session, *, lost: bool) -> list[WorkerInfo]:
-    listed = read_workers(session.run("all_workers"))
+    listed = read_workers(session.run("workers"))
     return [info for info in listed if info.lost_at is None or (lost and info.running)]
 
 
@@ -97,7 +97,7 @@ def declare_lost(
     now: Instant | None,
 ) -> bool:
     values = (worker.bytes, session.now(now), evidence.value, raw_of(culprit), beat)
-    lost = session.run("mark_lost", values).rowcount == 1
+    lost = session.run("declare_lost", values).rowcount == 1
     if lost:
         session.hint(Topic.WORKER, str(worker))
     return lost
@@ -171,14 +171,14 @@ def scheduler_beat(
     session: Session, scheduler: UUID, host: str, silent_after: Duration, now: Instant | None
 ) -> list[UUID]:
     instant = session.now(now)
-    session.run("beat_scheduler", (scheduler.bytes, host, instant))
+    session.run("scheduler_beat", (scheduler.bytes, host, instant))
     return [identity for identity, _, _ in schedulers(session, silent_after, instant)]
 
 
 def schedulers(session: Session, silent_after: Duration, now: Instant | None) -> list[tuple[UUID, str, Instant]]:
-    rows = session.run("living_schedulers", (session.now(now) - silent_after,))
+    rows = session.run("schedulers", (session.now(now) - silent_after,))
     return [(uuid_of(identity), host, beat_at) for identity, host, beat_at in rows]
 
 
 def scheduler_stop(session: Session, scheduler: UUID) -> None:
-    session.run("drop_scheduler", (scheduler.bytes,))
+    session.run("scheduler_stop", (scheduler.bytes,))

@@ -22,7 +22,7 @@ DUE_STATES = (JobState.SCHEDULED, JobState.ACTIVE)
 
 def due_jobs(session: Session, shards: Sequence[int] | None, until: Instant, limit: int) -> list[Job]:
     if shards is None:
-        return read_jobs(session, session.run("due", (until, limit)))
+        return read_jobs(session, session.run("due_jobs", (until, limit)))
     wanted = json.dumps([f"{shard:02X}" for shard in shards])
     return read_jobs(session, session.run("due_of_shards", (until, limit, wanted)))
 
@@ -149,7 +149,7 @@ def start_or_hold(session: Session, run: Run, verdict: OverlapVerdict, now: Inst
 
 def _add_run(session: Session, run: Run) -> None:
     session.run(
-        "add_run",
+        "add_runs",
         (
             run.id.bytes,
             run.job_id.bytes,
@@ -255,7 +255,7 @@ def expiry_of(document: str | None, scheduled_at: Instant, accepted_at: Instant)
 
 
 def promote(session: Session, limit: int, now: Instant | None) -> int:
-    lanes = session.run("promote_due", (session.now(now), limit)).fetchall()
+    lanes = session.run("promote", (session.now(now), limit)).fetchall()
     for (lane,) in set(lanes):
         session.ready(lane)
     return len(lanes)
@@ -280,5 +280,5 @@ def nothing_to_expire(session: Session, now: Instant | None) -> int | None:
 
 
 def next_wake(session: Session) -> Instant | None:
-    wakes = [row[0] for name in ("wake_for_retry", "wake_for_expiry") if (row := session.row(name)) is not None]
-    return min(wakes, default=None)
+    ((wake,),) = session.run("next_wake").fetchall()
+    return None if wake is None else int(wake)

@@ -89,12 +89,12 @@ class Claim:
             wanted = min(CHUNK, self._count - len(claimed))
             values = (self._worker, now, identity, self._deaths)
             session.run("savepoint_try")
-            rows = session.run("claim_of_lane", (*values, wanted)).fetchall()
+            rows = session.run("claim", (*values, wanted)).fetchall()
             rows.sort(key=_claim_order)
             fitting, room = _fitting([len(row[7]) for row in rows], room, first=not claimed)
             if fitting < len(rows):
                 session.run("rollback_try")
-                rows = session.run("claim_of_lane", (*values, fitting)).fetchall() if fitting else []
+                rows = session.run("claim", (*values, fitting)).fetchall() if fitting else []
                 rows.sort(key=_claim_order)
             session.run("release_try")
             claimed += _claimed(session, rows, now)

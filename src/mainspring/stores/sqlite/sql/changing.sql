@@ -50,7 +50,7 @@ UPDATE runs SET stands_for_job = 0 WHERE rowid = ?1;
 -- The job was deleted: its run stays, as a run.
 UPDATE history SET stands_for_job = 0 WHERE number = ?1;
 
--- name: add_run
+-- name: add_runs
 -- A run that a job or a person made; what it needs is in the row.
 INSERT INTO runs (
     id, job_id, lane, kind, state, priority, ready_at, scheduled_at, created_at, expires_at, catch_up,
@@ -68,7 +68,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, 'schedule', ?12, ?13, 
 -- It was replayed or discarded.
 DELETE FROM dead_letters WHERE id = ?1;
 
--- name: make_ready
+-- name: retry_now
 -- A retrying run goes on at once.
 UPDATE runs SET state = 0, ready_at = ?2 WHERE id = ?1 AND state = 3 RETURNING lane;
 

@@ -1,6 +1,6 @@
 -- The small tables: queues, idempotency keys, logs, numbers; and what is thrown away in time.
 
--- name: queue_rows
+-- name: queues
 -- Queues that somebody paused or limited.
 SELECT name, paused, limits FROM queues WHERE namespace = ?1;
 
@@ -34,7 +34,7 @@ ON CONFLICT (namespace, name) DO UPDATE SET limits = excluded.limits;
 -- What is known of an Idempotency-Key.
 SELECT body_hash, created_at, begun_at, status, body FROM idempotency WHERE namespace = ?1 AND key = ?2;
 
--- name: reserve_key
+-- name: begin_idempotent
 -- A new key, or one whose day is over.
 INSERT OR REPLACE INTO idempotency (namespace, key, body_hash, created_at, begun_at) VALUES (?1, ?2, ?3, ?4, ?4);
 
@@ -42,19 +42,19 @@ INSERT OR REPLACE INTO idempotency (namespace, key, body_hash, created_at, begun
 -- Whoever reserved it has not answered for too long.
 UPDATE idempotency SET begun_at = ?3 WHERE namespace = ?1 AND key = ?2;
 
--- name: answer_key
+-- name: end_idempotent
 -- The same request gets this answer from now on.
 UPDATE idempotency SET status = ?3, body = ?4 WHERE namespace = ?1 AND key = ?2;
 
--- name: forget_key
+-- name: forget_idempotent
 -- The request failed before anything was stored.
 DELETE FROM idempotency WHERE namespace = ?1 AND key = ?2;
 
--- name: add_log_line
+-- name: append_logs
 -- One line of a run.
 INSERT INTO logs (run_id, attempt, at, level, message, fields) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
--- name: log_lines
+-- name: logs
 -- The lines of a run in order.
 SELECT number, attempt, at, level, message, fields FROM logs
 WHERE run_id = ?1 AND number > ?2 ORDER BY number LIMIT ?3;
@@ -87,11 +87,14 @@ WHERE EXISTS (SELECT 1 FROM history
                 AND (?1 IS NULL OR history.lane IN (SELECT value FROM json_each(?1))));
 
 -- name: drop_history
--- The oldest ended runs, unless they wait for a person: from the head, without an index on time.
+-- The oldest ended runs, unless they wait for a person: from the head to the first that is young enough.
 DELETE FROM history WHERE number IN (
-    SELECT number FROM (SELECT number, id, state, finished_at FROM history ORDER BY number LIMIT ?2)
-    WHERE finished_at < ?1
-      AND (state <> 11 OR NOT EXISTS (SELECT 1 FROM dead_letters WHERE dead_letters.id = id)));
+    SELECT old.number FROM history AS old
+    WHERE old.number < coalesce(
+              (SELECT young.number FROM history AS young WHERE young.finished_at >= ?1 ORDER BY young.number LIMIT 1),
+              9223372036854775807)
+      AND (old.state <> 11 OR NOT EXISTS (SELECT 1 FROM dead_letters WHERE dead_letters.id = old.id))
+    ORDER BY old.number LIMIT ?2);
 
 -- name: drop_logs
 -- The oldest lines.

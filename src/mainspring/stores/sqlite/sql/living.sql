@@ -1,6 +1,6 @@
 -- Who lives: workers, those declared lost, schedulers.
 
--- name: all_workers
+-- name: workers
 -- All of them, in the order of their ids.
 SELECT id, namespace, host, pid, queues, slots, version, lease, keeper, started_at, beat_at, beat, draining, lost_at,
     evidence, (SELECT count(*) FROM runs WHERE runs.worker = workers.id AND runs.state = 1)
@@ -22,11 +22,11 @@ INSERT INTO tasks (namespace, name, signature, defaults, seen_at) VALUES (?1, ?2
 ON CONFLICT (namespace, name) DO UPDATE
 SET signature = excluded.signature, defaults = excluded.defaults, seen_at = excluded.seen_at;
 
--- name: tasks_of_namespace
+-- name: known_tasks
 -- All that workers registered.
 SELECT name, signature, defaults FROM tasks WHERE namespace = ?1 ORDER BY name;
 
--- name: beating
+-- name: beat
 -- Whether a worker is still known, and whether it is to drain.
 SELECT draining FROM workers WHERE id = ?1 AND lost_at IS NULL;
 
@@ -43,7 +43,7 @@ UPDATE workers SET draining = 1 WHERE id = ?1 AND lost_at IS NULL;
 -- It has stopped by itself; what it still holds is rescued.
 DELETE FROM workers WHERE id = ?1;
 
--- name: mark_lost
+-- name: declare_lost
 -- Evidence stands against it.
 UPDATE workers SET lost_at = ?2, evidence = ?3, culprit = ?4
 WHERE id = ?1 AND lost_at IS NULL AND (?5 IS NULL OR beat = ?5);
@@ -71,15 +71,15 @@ SET state = ?2, spent = ?3, deaths = ?4, attempts = ?5, reason = coalesce(?6, re
     worker = CASE WHEN ?2 >= 10 THEN worker END, started_at = CASE WHEN ?2 >= 10 THEN started_at END
 WHERE rowid = ?1;
 
--- name: beat_scheduler
+-- name: scheduler_beat
 -- It lives.
 INSERT INTO schedulers (id, host, beat_at) VALUES (?1, ?2, ?3)
 ON CONFLICT (id) DO UPDATE SET host = excluded.host, beat_at = excluded.beat_at;
 
--- name: drop_scheduler
+-- name: scheduler_stop
 -- It has stopped.
 DELETE FROM schedulers WHERE id = ?1;
 
--- name: living_schedulers
+-- name: schedulers
 -- Those that have beaten lately.
 SELECT id, host, beat_at FROM schedulers WHERE beat_at >= ?1 ORDER BY id;

@@ -1,6 +1,6 @@
 -- What is due, what fires, what waits for its time.
 
--- name: due
+-- name: due_jobs
 -- Jobs whose instant has come, soonest first.
 SELECT id, lane, kind, state, priority, payload, document, key, next_at, scheduled_at, fired_through, version,
     runs_made, created_at, updated_at, created_by, paused_at, expires_at
@@ -42,7 +42,7 @@ UPDATE jobs
 SET state = ?2, next_at = ?3, scheduled_at = ?4, fired_through = ?5, runs_made = runs_made + ?6
 WHERE id = ?1;
 
--- name: promote_due
+-- name: promote
 -- Retrying runs whose time has come.
 UPDATE runs SET state = 0
 WHERE rowid IN (SELECT rowid FROM runs INDEXED BY runs_aside
@@ -67,3 +67,12 @@ SELECT ready_at FROM runs INDEXED BY runs_aside WHERE state > 1 AND state = 3 OR
 -- When the next run expires.
 SELECT expires_at FROM runs INDEXED BY runs_expiring
 WHERE expires_at IS NOT NULL AND attempt = 0 AND state IN (0, 2) ORDER BY expires_at LIMIT 1;
+
+-- name: next_wake
+-- The sooner of both.
+SELECT min(wake) FROM (
+    SELECT * FROM (SELECT ready_at AS wake FROM runs INDEXED BY runs_aside
+                   WHERE state > 1 AND state = 3 ORDER BY ready_at LIMIT 1)
+    UNION ALL
+    SELECT * FROM (SELECT expires_at AS wake FROM runs INDEXED BY runs_expiring
+                   WHERE expires_at IS NOT NULL AND attempt = 0 AND state IN (0, 2) ORDER BY expires_at LIMIT 1));

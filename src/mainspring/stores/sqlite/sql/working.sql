@@ -29,7 +29,7 @@ SELECT name FROM queues WHERE namespace = ?1 AND paused = 1;
 SELECT lane.value FROM json_each(?1) AS lane
 WHERE EXISTS (SELECT 1 FROM runs WHERE runs.lane = lane.value AND runs.state = 0);
 
--- name: claim_of_lane
+-- name: claim
 -- Takes the head of the only lane that has work.
 UPDATE runs
 SET state = 1, worker = ?1, fence = fence + 1, attempt = attempt + 1, started_at = ?2,
