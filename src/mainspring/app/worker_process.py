@@ -11,6 +11,7 @@ from mainspring import __version__
 from mainspring.app.application import Mainspring
 from mainspring.app.child import DRAINED_BY_ORDER
 from mainspring.app.connection import Connection, direct_of
+from mainspring.app.keeper import keeper_link
 from mainspring.app.lifeline import READY, STOP_NOW, Lifeline
 from mainspring.app.locate import locate
 from mainspring.app.programs import run_loop
@@ -77,7 +78,7 @@ async def _work(app: Mainspring, settings: Settings, store: Store, stopping: Sto
     bus.subscribe(tally.listen)
     bus.subscribe(hear)
     telling = asyncio.create_task(_tell(tally, lifeline))
-    worker = Worker(store, app.registry, SystemClock(), bus, settings_of(settings), None)
+    worker = Worker(store, app.registry, SystemClock(), bus, settings_of(settings), keeper_link(settings))
     stops = asyncio.create_task(_pass_on(stopping, worker))
     try:
         code = await worker.run()
