@@ -258,3 +258,17 @@ async def test_a_store_that_says_nothing_is_503_in_time(monkeypatch: pytest.Monk
     async with served(store=store) as server:
         store.hangs = True
         await server.refused("POST", "/v1/jobs:batch", 503, json=[{"task": "t"}])
+
+
+async def test_a_wrong_input_of_many_parts_is_refused_in_no_time(server: Served) -> None:
+    many = {f"f{number}": 1 for number in range(300_000)}
+    bodies = [{"task": "t", **many}, {"task": "t", "retry": many}, {"task": "t", "tags": list(range(500_000))}]
+    loop = asyncio.get_running_loop()
+    for body in bodies:
+        content = json.dumps(body).encode()
+        started = loop.time()
+        problem = await server.refused("POST", "/v1/jobs", 422, content=content, headers=JSON)
+        assert loop.time() - started < 2
+        assert len(problem["errors"]) <= 102
+    query = "&".join(f"p{number}=1" for number in range(6_000))
+    assert len((await server.refused("GET", f"/v1/jobs?{query}", 422))["errors"]) <= 101

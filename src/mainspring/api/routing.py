@@ -17,7 +17,7 @@ from mainspring.api.problems import MEDIA_TYPE, Problem, plain, problem_of
 from mainspring.client.direct import Direct
 from mainspring.client.identity import Ids
 from mainspring.core.errors import InvalidInput, MainspringError, StoreUnavailable
-from mainspring.core.fields import Problems, nearest
+from mainspring.core.fields import PROBLEMS_MAX, Problems, nearest
 
 Schema = Mapping[str, object]
 
@@ -194,6 +194,8 @@ def read_query(route: Route, request: Request) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, value in request.query_params.multi_items():
         one = known.get(name)
+        if len(problems.found) >= PROBLEMS_MAX:
+            break
         if one is None and not any(name.startswith(prefix) for prefix in prefixes):
             problems.add(f"/{name}", f"is no query parameter here{nearest(name, known)}")
         elif one is not None and one.many:

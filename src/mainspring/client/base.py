@@ -21,7 +21,7 @@ from mainspring.core.errors import (
     StoreUnavailable,
     WorldError,
 )
-from mainspring.core.fields import nearest
+from mainspring.core.fields import PROBLEMS_MAX, nearest
 from mainspring.core.model import DEFAULT_NAMESPACE, Instant, Kind, NewJob, QueueInfo, TaskInfo
 from mainspring.observe.events import Bus, JobsChanged, JobsSubmitted
 from mainspring.ports.clock import Clock
@@ -216,7 +216,7 @@ class Base:
         signature, payload = self.tasks.signature(name), document.get("payload", {})
         if signature is not None and isinstance(payload, dict | list):
             problems += check_payload(signature, payload)
-        return Request(document, defaults=self.tasks.defaults(name), problems=tuple(problems))
+        return Request(document, defaults=self.tasks.defaults(name), problems=tuple(problems[:PROBLEMS_MAX]))
 
 
 def task_of(document: object) -> str | None:

@@ -14,6 +14,7 @@ from mainspring.core.schedule import refuse_if_over
 from mainspring.core.submission import Submission, read_submission
 
 REASON_AT_IN_PAST = "at_in_past"
+BATCH_PROBLEMS_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +107,18 @@ def prepare_all(
     """All of a batch, or everything that is wrong with it, each problem under its index."""
     jobs: list[NewJob] = []
     problems: list[Problem] = []
+    more = 0
     for index, (request, identity) in enumerate(zip(requests, ids, strict=True)):
         try:
             jobs.append(prepare(request, identity, now, namespace=namespace, created_by=created_by))
         except InvalidInput as error:
-            problems += [Problem(f"/{index}{each.pointer}", each.detail) for each in error.problems]
+            room = BATCH_PROBLEMS_MAX - len(problems)
+            problems += [Problem(f"/{index}{each.pointer}", each.detail) for each in error.problems[:room]]
+            more += max(0, len(error.problems) - room)
         except TooLarge as error:
             raise TooLarge(f"/{index}{error}") from None
+    if more:
+        problems.append(Problem("", f"{more} further problems are not listed"))
     if problems:
-        raise InvalidInput(bounded(problems))
+        raise InvalidInput(problems)
     return jobs
-
-
-def bounded(problems: list[Problem], most: int = 1000) -> list[Problem]:
-    """As many as a person can use."""
-    if len(problems) <= most:
-        return problems
-    return [*problems[:most], Problem("", f"{len(problems) - most} further problems are not listed")]

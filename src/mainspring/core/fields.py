@@ -19,8 +19,10 @@ NAME_MAX = 256
 DESCRIPTION_MAX = 10_000
 TAGS_MAX = 100
 DEPTH_MAX = 100
+RETRY_FIELDS = ("max_attempts", "backoff", "initial", "factor", "max", "jitter")
 PROBLEMS_MAX = 100
 _HINTED_MAX = 64
+_HINTS_MAX = 5
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
@@ -66,10 +68,11 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 def refuse_unknown(value: Iterable[object], known: Collection[str], pointer: str, problems: Problems) -> None:
     """Names each member that is not known, with the nearest that is."""
-    for name in value:
-        if name not in known:
-            hint = nearest(str(name), known) if len(problems.found) < 5 else ""
-            problems.add(pointer + pointer_to(name), "unknown field" + (hint or f"; known are {', '.join(known)}"))
+    unknown = [name for name in value if name not in known]
+    for index, name in enumerate(unknown[:PROBLEMS_MAX]):
+        hint = nearest(str(name), known) if index < _HINTS_MAX else ""
+        problems.add(pointer + pointer_to(name), "unknown field" + (hint or f"; known are {', '.join(known)}"))
+    problems.more += len(unknown[PROBLEMS_MAX:])
 
 
 def identifier(value: object, pointer: str) -> str:
@@ -158,12 +161,15 @@ def metadata(value: object, pointer: str) -> object:
 
 def retry(value: object, pointer: str) -> object:
     """The `retry` object: each of its fields is tried alone, so that all that is wrong is said."""
+    given = members(value, pointer, '{"max_attempts": 3}')
     problems = Problems()
-    for name, each in members(value, pointer, '{"max_attempts": 3}').items():
-        try:
-            read_retry({name: each}, pointer)
-        except InvalidInput as error:
-            problems.take(error)
+    refuse_unknown(given, RETRY_FIELDS, pointer, problems)
+    for name in RETRY_FIELDS:
+        if name in given:
+            try:
+                read_retry({name: given[name]}, pointer)
+            except InvalidInput as error:
+                problems.take(error)
     problems.raise_if_any()
     return value
 
