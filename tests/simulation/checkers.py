@@ -170,11 +170,19 @@ def b5_justified_repeats(case: Case) -> Iterator[str]:
         for earlier, later in itertools.pairwise(leases):
             if earlier.ended_at is None or earlier.ended_at > later.claimed_at:
                 yield f"run {run} was claimed again with fence {later.fence} while {earlier.fence} was open"
+    declared: set[UUID] = set()
     for entry in case.evidence.journal:
         if entry.verb == "declare_lost" and entry.answer is True:
+            declared.add(entry.asked[0][0])
             problem = _unjust(case, entry)
             if problem:
                 yield problem
+        elif entry.verb == "deregister":
+            declared.add(entry.asked[0][0])
+        elif entry.verb == "rescue":
+            for one in entry.answer:
+                if one.worker not in declared:
+                    yield f"run {one.run_id} was taken from worker {one.worker}, which nobody had declared lost"
 
 
 def _unjust(case: Case, entry: Entry) -> str | None:
