@@ -75,8 +75,10 @@ def drain(session: Session, worker: UUID) -> bool:
     return known
 
 
-def deregister(session: Session, worker: UUID) -> None:
+def deregister(session: Session, worker: UUID, now: Instant | None) -> None:
+    """One that still holds runs stays as lost until they are rescued; a verdict that was there before stands."""
     session.run("drop_worker", (worker.bytes,))
+    declare_lost(session, worker, Evidence.DEATH, beat=None, culprit=None, now=now)
 
 
 def workers(session: Session, *, lost: bool) -> list[WorkerInfo]:

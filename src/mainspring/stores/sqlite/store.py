@@ -285,8 +285,7 @@ class SqliteStore:
         return await self.write(partial(living.drain, worker=worker))
 
     async def deregister(self, worker: UUID, *, now: Instant | None = None) -> None:
-        del now  # the row goes; whatever it held is rescued as of a dead worker's
-        await self.write(partial(living.deregister, worker=worker))
+        await self.write(partial(living.deregister, worker=worker, now=now))
 
     async def workers(self, *, lost: bool = False) -> list[WorkerInfo]:
         return await self.read(partial(living.workers, lost=lost))

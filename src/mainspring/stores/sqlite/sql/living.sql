@@ -40,8 +40,8 @@ WHERE worker = ?1 AND cancel_requested_at IS NOT NULL AND state = 1;
 UPDATE workers SET draining = 1 WHERE id = ?1 AND lost_at IS NULL;
 
 -- name: drop_worker
--- It has stopped by itself; what it still holds is rescued.
-DELETE FROM workers WHERE id = ?1;
+-- It has stopped by itself and holds nothing.
+DELETE FROM workers WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM runs WHERE worker = ?1 AND state = 1);
 
 -- name: declare_lost
 -- Evidence stands against it.
