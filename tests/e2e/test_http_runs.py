@@ -189,9 +189,7 @@ async def test_logs_in_order_and_by_page(server: Served) -> None:
 
 
 @pytest.mark.parametrize("ask", [{"params": {"follow": "true"}}, {"headers": {"accept": "text/event-stream"}}])
-async def test_following_a_log_tells_each_line_until_the_run_has_ended(
-    server: Served, ask: dict[str, Any]
-) -> None:
+async def test_following_a_log_tells_each_line_until_the_run_has_ended(server: Served, ask: dict[str, Any]) -> None:
     job = await server.submit()
     await server.log(job["id"], "one", "two\nlines")
     await server.run_one()
