@@ -7,10 +7,17 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 from uuid import UUID
 
 from mainspring.core.model import SECOND, Evidence
 from mainspring.worker.board import SeenBoard
+
+
+class Writer(Protocol):
+    def write(self, line: bytes, /) -> None: ...
+
+    def is_closing(self) -> bool: ...
 
 
 class Charge:
@@ -20,7 +27,7 @@ class Charge:
         self.pid = pid
         self.handle = os.pidfd_open(pid)
         self.worker: UUID | None = None
-        self.writer: asyncio.StreamWriter | None = None
+        self.writer: Writer | None = None
         self.board: SeenBoard | None = None
         self.beat = 3.0
         self.stall = 10.0
@@ -33,7 +40,7 @@ class Charge:
         self.heard_out = asyncio.Event()  # what it wrote before its end has been read
         self.heard_out.set()
 
-    def greet(self, letter: dict[str, object], writer: asyncio.StreamWriter) -> None:
+    def greet(self, letter: dict[str, object], writer: Writer) -> None:
         """The worker says who it is, at first, after it took another id, or to a new keeper."""
         worker = UUID(str(letter["worker"]))
         if worker != self.worker:

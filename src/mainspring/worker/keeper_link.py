@@ -16,6 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -30,6 +31,7 @@ _BLOCKED_AFTER = 0.5
 _RETRY_FIRST = 0.05
 _RETRY_LONGEST = 2.0
 _START_PATIENCE = 10.0
+_START_GRACE = 0.5
 
 _log = logging.getLogger("mainspring.worker")
 
@@ -58,6 +60,7 @@ class KeeperLink:
         self._worker = UUID(int=0)
         self._draining = False
         self._left = False
+        self._met = False
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self, kept: Kept, worker: UUID) -> Board:
@@ -114,11 +117,15 @@ class KeeperLink:
                 _log.warning("no keeper: %s; trying again in %.2f s", error, wait)
                 self._closed.wait(wait)
                 wait = min(_RETRY_LONGEST, wait * 2)
+        if self._child is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(0.0 if self._met else _START_GRACE)
 
     def _serve_once(self) -> None:
         connection = self._connect() or self._start_keeper()
         if connection is None:
             return
+        self._met = True
         with connection:
             with self._sending:
                 self._connection = connection

@@ -15,6 +15,7 @@ from mainspring.core.model import (
     BeatAnswer,
     Claimed,
     Ending,
+    Evidence,
     Instant,
     Lane,
     NewJob,
@@ -100,6 +101,7 @@ class Store(MemoryStore):
         self.loop = asyncio.get_running_loop()
         super().__init__(lambda: EPOCH + round(self.loop.time() * 1e6), process_signs=process_signs)
         self.down = False
+        self.down_for_reports = False
         self.lose_reply_of: str | None = None
         self.claims: list[tuple[int, bool]] = []
         self.sent: list[Ending] = []
@@ -156,6 +158,19 @@ class Store(MemoryStore):
         self._reachable()
         self.beats += 1
         return await super().beat(workers, keeper=keeper)
+
+    async def declare_lost(
+        self,
+        worker: UUID,
+        evidence: Evidence,
+        *,
+        beat: int | None = None,
+        culprit: UUID | None = None,
+        now: Instant | None = None,
+    ) -> bool:
+        if self.down_for_reports:
+            raise StoreUnavailable("it takes no reports")
+        return await super().declare_lost(worker, evidence, beat=beat, culprit=culprit)
 
     async def now(self) -> Instant:
         self._reachable()
