@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from mainspring.ports.store import Store
@@ -66,6 +71,48 @@ def make_empty_store(backend: str, request: pytest.FixtureRequest) -> MakeStore:
         return lambda: sqlite_store(path)
     url = str(request.getfixturevalue(f"{backend}_url"))
     return lambda: postgres_store(url)
+
+
+@dataclass(frozen=True)
+class Books:
+    """The schema's own books, to be falsified: statements for the store that `make_empty_store` makes."""
+
+    run: Callable[[str], None]
+    checksum: str
+    min_program: str
+
+
+@pytest.fixture
+def books(backend: str, request: pytest.FixtureRequest) -> Books | None:
+    """None where there is no schema."""
+    if backend == "memory":
+        return None
+    if backend == "sqlite":
+        path = str(request.getfixturevalue("tmp_path") / "empty.db")
+        least = "insert or replace into meta (name, value) values ('min_program', '99')"
+        return Books(partial(in_sqlite, path), "update migrations set checksum = 'f'", least)
+    url = str(request.getfixturevalue(f"{backend}_url"))
+    return Books(
+        partial(in_postgres, url),
+        "update mainspring.migrations set checksum = 'f'",
+        "update mainspring.migrations set min_program = 99",
+    )
+
+
+def in_sqlite(path: str, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
+def in_postgres(url: str, statement: str) -> None:
+    async def execute() -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+    in_own_loop(execute())
 
 
 def maker_for(backend: str, request: pytest.FixtureRequest) -> MakeStore:

@@ -8,7 +8,7 @@ import pytest
 
 from mainspring.core.errors import SchemaError
 from mainspring.ports.store import Store
-from tests.contract.conftest import MakeStore
+from tests.contract.conftest import Books, MakeStore
 from tests.contract.helpers import T0, given_job, immediate_job, run_of
 
 
@@ -57,4 +57,29 @@ async def test_the_script_names_every_step(make_empty_store: MakeStore) -> None:
     script = store.migrations.sql()
     for name, _ in await store.migrations.status():
         assert name in script
+    await store.close()
+
+
+async def test_a_tampered_step_is_refused_by_everything_that_looks(
+    make_empty_store: MakeStore, books: Books | None
+) -> None:
+    store = make_empty_store()
+    await store.migrations.up()
+    if books is not None:
+        books.run(books.checksum)
+        for look in (store.open, store.migrations.status, store.migrations.up):
+            with pytest.raises(SchemaError, match="checksum"):
+                await look()
+    await store.close()
+
+
+async def test_a_schema_for_newer_programs_is_refused_with_the_next_step(
+    make_empty_store: MakeStore, books: Books | None
+) -> None:
+    store = make_empty_store()
+    await store.migrations.up()
+    if books is not None:
+        books.run(books.min_program)
+        with pytest.raises(SchemaError, match="upgrade Mainspring"):
+            await store.open()
     await store.close()
