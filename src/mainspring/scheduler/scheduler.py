@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Sequence
+from uuid import UUID
 
-from mainspring.core.ids import uuid7
+from mainspring.core.errors import WorldError
 from mainspring.observe.events import Bus, SchedulerStarted, SchedulerStopped
 from mainspring.ports.clock import Clock
 from mainspring.ports.loop import Loop
@@ -17,6 +19,8 @@ from mainspring.scheduler.planner import Planner
 from mainspring.scheduler.settings import SchedulerSettings
 from mainspring.scheduler.upkeep import Upkeep
 from mainspring.scheduler.watch import Watch
+
+_log = logging.getLogger("mainspring.scheduler")
 
 
 class Scheduler:
@@ -36,7 +40,7 @@ class Scheduler:
         self._host = host or socket.gethostname()
         self._bus = bus
         self._time = StoreTime(store, clock)
-        self.id = uuid7(round(clock.monotonic() * 1_000_000), clock.random_bytes(10))
+        self.id = UUID(bytes=clock.random_bytes(16), version=4)
         self._planner = Planner(store, self._time, clock, bus, self._settings, self.id)
         self._rescue = Loop("rescue", Rescuer(store, clock, bus, self._settings).step, clock)
         watch = Watch(store, bus, self._settings)
@@ -62,7 +66,10 @@ class Scheduler:
                     group.create_task(loop.run(), name=f"scheduler-{loop.name}")
         finally:
             unsubscribe()
-        await self._store.scheduler_stop(self.id)
+        try:
+            await self._store.scheduler_stop(self.id)
+        except WorldError as error:
+            _log.warning("the store does not hear that scheduler %s stops: %s", self.id, error)
         self._bus.publish(SchedulerStopped(self.id))
 
     def request_stop(self) -> None:
