@@ -96,7 +96,8 @@ class House:
 async def house() -> House:
     clock = StandingClock()
     store = MemoryStore(now=clock.store_now)
-    bus, events = Bus(), []
+    bus = Bus()
+    events: list[Event] = []
     bus.subscribe(events.append)
     house = House(clock, store, bus, events)
     await store.open()
