@@ -103,3 +103,20 @@ async def test_the_document_lists_every_route(server: Served) -> None:
     names = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
     assert len(names) == len(set(names))
     assert openapi()["openapi"] == "3.1.0"
+
+
+async def test_small_lists_have_pages_too(server: Served) -> None:
+    names = ["a/b", "b", "ü"]
+    for name in names:
+        await server.submit(queue=name)
+    seen: list[str] = []
+    path = "/v1/queues?limit=1"
+    while path:
+        page = await server.get(path)
+        seen += [queue["name"] for queue in page["items"]]
+        path = f"/v1/queues?limit=1&cursor={page['next']}" if page["next"] else ""
+    assert seen == names
+    assert len((await server.get("/v1/workers?limit=5"))["items"]) == 1
+    for query in ("cursor=x", "cursor=AAAA", "limit=0", "sort=name"):
+        for listed in ("queues", "workers", "schedulers"):
+            await server.refused("GET", f"/v1/{listed}?{query}", 422)

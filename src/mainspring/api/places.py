@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from mainspring.api import schemas
-from mainspring.api.routing import Answer, Body, Call, Route, Success
+from mainspring.api.routing import Answer, Body, Call, Query, Route, Success
 
 TAG = "queues and workers"
+_PAGE = (
+    Query("limit", {**schemas.LIMIT, "default": 1000}, "How many"),
+    Query("cursor", {"type": "string", "minLength": 1, "maxLength": 1500}, "`next` of the page before"),
+)
 _QUEUE = Success(200, "The queue", schemas.ref("Queue"))
 
 
 async def list_queues(call: Call) -> Answer:
-    return Answer(await call.client.list_queues())
+    return Answer(await call.client.list_queues(**call.query))
 
 
 async def pause_queue(call: Call) -> Answer:
@@ -30,7 +34,7 @@ async def purge_queue(call: Call) -> Answer:
 
 
 async def list_workers(call: Call) -> Answer:
-    return Answer(await call.client.list_workers())
+    return Answer(await call.client.list_workers(**call.query))
 
 
 async def drain_worker(call: Call) -> Answer:
@@ -38,7 +42,7 @@ async def drain_worker(call: Call) -> Answer:
 
 
 async def list_schedulers(call: Call) -> Answer:
-    return Answer(await call.client.list_schedulers())
+    return Answer(await call.client.list_schedulers(**call.query))
 
 
 async def stats(call: Call) -> Answer:
@@ -63,7 +67,8 @@ ROUTES = (
         "The queues and what stands in them",
         list_queues,
         TAG,
-        (Success(200, "All queues", schemas.ref("QueuePage")),),
+        (Success(200, "A page of queues", schemas.ref("QueuePage")),),
+        _PAGE,
     ),
     Route("POST", "/v1/queues/{queue}/pause", "pause_queue", "Take nothing from it", pause_queue, TAG, (_QUEUE,)),
     Route("POST", "/v1/queues/{queue}/resume", "resume_queue", "Take from it again", resume_queue, TAG, (_QUEUE,)),
@@ -96,7 +101,8 @@ ROUTES = (
         "The worker processes",
         list_workers,
         TAG,
-        (Success(200, "All workers", schemas.ref("WorkerPage")),),
+        (Success(200, "A page of workers", schemas.ref("WorkerPage")),),
+        _PAGE,
     ),
     Route(
         "POST",
@@ -114,7 +120,8 @@ ROUTES = (
         "The schedulers",
         list_schedulers,
         TAG,
-        (Success(200, "All schedulers", schemas.ref("SchedulerPage")),),
+        (Success(200, "A page of schedulers", schemas.ref("SchedulerPage")),),
+        _PAGE,
     ),
     Route(
         "GET",

@@ -126,8 +126,8 @@ class Calls(ABC, Generic[T]):
 
     # --- places --------------------------------------------------------------------------------------------------
 
-    def list_queues(self) -> T:
-        return self._get("/v1/queues")
+    def list_queues(self, **paging: object) -> T:
+        return self._get("/v1/queues", paging)
 
     def pause_queue(self, name: str) -> T:
         return self._post(f"/v1/queues/{_part(name)}/pause")
@@ -141,14 +141,14 @@ class Calls(ABC, Generic[T]):
     def purge_queue(self, name: str) -> T:
         return self._post(f"/v1/queues/{_part(name)}/purge")
 
-    def list_workers(self) -> T:
-        return self._get("/v1/workers")
+    def list_workers(self, **paging: object) -> T:
+        return self._get("/v1/workers", paging)
 
     def drain_worker(self, worker_id: str) -> T:
         return self._post(f"/v1/workers/{_part(worker_id)}/drain")
 
-    def list_schedulers(self) -> T:
-        return self._get("/v1/schedulers")
+    def list_schedulers(self, **paging: object) -> T:
+        return self._get("/v1/schedulers", paging)
 
     def stats(self) -> T:
         return self._get("/v1/stats")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from mainspring.client.reading import read_id
+from mainspring.client.reading import page_of, read_id
 from mainspring.client.runs import Runs
 from mainspring.client.views import Json, queue_json, stats_json, worker_json
 from mainspring.core import fields
@@ -21,9 +21,9 @@ _QUEUE_LIMITS = ("concurrency", "rate")
 class Places(Runs):
     """The group of calls about where runs wait and who carries them out."""
 
-    async def list_queues(self) -> Json:
+    async def list_queues(self, **paging: object) -> Json:
         queues = await self.store.queues(self.settings.namespace)
-        return {"items": [queue_json(queue) for queue in queues], "next": None}
+        return page_of([queue_json(queue) for queue in queues], "name", paging, "queues")
 
     async def pause_queue(self, name: str) -> Json:
         """After the answer nothing is taken from it."""
@@ -55,8 +55,9 @@ class Places(Runs):
         purged = await self.store.purge_queue(fields.identifier(name, "/name"), self.settings.namespace)
         return {"name": name, "purged": purged}
 
-    async def list_workers(self) -> Json:
-        return {"items": [worker_json(worker) for worker in await self.store.workers()], "next": None}
+    async def list_workers(self, **paging: object) -> Json:
+        workers = await self.store.workers()
+        return page_of([worker_json(worker) for worker in workers], "id", paging, "workers")
 
     async def drain_worker(self, worker_id: str) -> Json:
         """The worker takes nothing new and stops when what it holds has ended."""
@@ -68,10 +69,12 @@ class Places(Runs):
         self.changed(identity, "drain")
         return worker_json(found[0])
 
-    async def list_schedulers(self) -> Json:
+    async def list_schedulers(self, **paging: object) -> Json:
         found = await self.store.schedulers(silent_after=SCHEDULER_SILENT_AFTER)
-        items = [{"id": str(each), "host": host, "beat_at": utc_text(beat_at)} for each, host, beat_at in found]
-        return {"items": items, "next": None}
+        items: list[Json] = [
+            {"id": str(each), "host": host, "beat_at": utc_text(beat_at)} for each, host, beat_at in found
+        ]
+        return page_of(items, "id", paging, "schedulers")
 
     async def stats(self) -> Json:
         """Counts of what is live."""

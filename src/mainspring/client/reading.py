@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
+from mainspring.client.views import Json
 from mainspring.core.errors import InvalidInput, NotFound
-from mainspring.core.fields import Problems, identifier, label, nearest
+from mainspring.core.fields import Problems, identifier, label, nearest, refuse_unknown
 from mainspring.core.model import DAY, DEFAULT_NAMESPACE, Instant, JobFilter, Kind, RunFilter
 from mainspring.core.states import State
 from mainspring.core.times import read_instant
@@ -32,6 +33,7 @@ PAYLOAD_PREFIX = "payload."
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+_NAME_CURSOR = re.compile(r"[A-Za-z0-9_-]{1,1500}", re.ASCII)
 _CURSOR = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 _Read = TypeVar("_Read")
@@ -88,6 +90,41 @@ def read_cursor(value: object, kind: str) -> UUID:
 
 def _check(kind: str, identity: UUID) -> bytes:
     return hashlib.blake2b(identity.bytes, digest_size=5, person=kind.encode()[:16]).digest()
+
+
+def page_of(items: Sequence[Json], name: str, given: Mapping[str, object], kind: str) -> Json:
+    """A page of a small list that is read whole, in the order of the member `name`."""
+    unknown = [each for each in given if each not in ("limit", "cursor")]
+    problems = Problems()
+    refuse_unknown(unknown, ("limit", "cursor"), "", problems)
+    limit = _try(problems, read_limit, given.get("limit"), LIMIT_MAX)
+    cursor = given.get("cursor")
+    after = "" if cursor is None else _try(problems, lambda value, _: _read_name_cursor(value, kind), cursor, "")
+    problems.raise_if_any()
+    rest = sorted((item for item in items if str(item[name]) > after), key=lambda item: str(item[name]))
+    shown = rest[:limit]
+    more = len(rest) > limit
+    return {"items": shown, "next": _write_name_cursor(kind, str(shown[-1][name])) if more else None}
+
+
+def _write_name_cursor(kind: str, name: str) -> str:
+    raw = name.encode()
+    return base64.urlsafe_b64encode(_name_check(kind, raw) + raw).decode().rstrip("=")
+
+
+def _read_name_cursor(value: object, kind: str) -> str:
+    if isinstance(value, str) and _NAME_CURSOR.fullmatch(value):
+        try:
+            raw = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+            if raw[:5] == _name_check(kind, raw[5:]):
+                return raw[5:].decode()
+        except ValueError:
+            pass
+    raise InvalidInput.at("/cursor", "is no cursor of this list; take `next` of an earlier answer")
+
+
+def _name_check(kind: str, raw: bytes) -> bytes:
+    return hashlib.blake2b(raw, digest_size=5, person=kind.encode()[:16]).digest()
 
 
 def read_job_filter(given: Mapping[str, object], now: Instant, *, namespace: str = DEFAULT_NAMESPACE) -> JobFilter:
