@@ -78,6 +78,7 @@ def test_every_block_is_used_by_its_store() -> None:
             f"{name_of(block.path)}: {block.name}"
             for block in all_blocks()
             if block.name not in words(dialect_of(block.path))
+            and not block.name.startswith(tuple(beginnings(dialect_of(block.path))))
         ),
         "a block that its store does not name is dead, or its name is misspelt",
     )
@@ -168,6 +169,18 @@ def words(dialect: str) -> frozenset[str]:
             elif isinstance(node, ast.Attribute):
                 found.add(node.attr)
     return frozenset(found)
+
+
+def beginnings(dialect: str) -> frozenset[str]:
+    """Where a name is put together (`f"where_{field}"`), what it begins with."""
+    return frozenset(
+        first.value
+        for path in python_files(f"src/mainspring/stores/{dialect}")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.JoinedStr) and len(node.values) == 2
+        and isinstance(first := node.values[0], ast.Constant)
+        and isinstance(first.value, str) and re.fullmatch(r"[a-z_]+_", first.value)
+    )  # fmt: skip
 
 
 def port_verbs() -> frozenset[str]:
