@@ -2,6 +2,7 @@
 # but for the browser of the console's tests, which comes from the machine's package manager.
 PYTHON ?= python3
 SEEDS ?= 200
+FIRST ?= 1
 WORKLOAD ?= flood
 PYTEST_ARGS ?=
 BIN := .venv/bin
@@ -47,7 +48,7 @@ bench: setup-runtime
 	$(BIN)/mainspring bench $(WORKLOAD)
 
 simulate: setup
-	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
 
 faults: servers
 	$(BIN)/python -m pytest -q tests/faults $(PYTEST_ARGS)
