@@ -50,6 +50,14 @@ class Base:
         """What opening found out about the way to the server."""
         self._address = self._pool.address = self._vital.address = self._hints.address = address
 
+    @property
+    def address(self) -> Address:
+        return self._address
+
+    def statement(self, name: str) -> str:
+        """The SQL of a named block as this store sends it: for looking at plans."""
+        return self._sql[name]
+
     # --- asking
 
     async def _read(self, name: str, *arguments: object) -> list[asyncpg.Record]:

@@ -23,7 +23,7 @@ _SCHEMES = ("postgresql", "postgres")
 # What speeds a session up and bounds what it may hold up. Nothing correct depends on it: poolers may drop it all.
 # Plans are made once, while the hot tables are nearly empty, and kept: a scan of the whole is cheap only then, and to
 # plan a small claim anew takes longer than to carry it out.
-_SESSION = {
+SESSION = {
     "application_name": "mainspring",
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
@@ -87,7 +87,7 @@ async def connect(address: Address) -> asyncpg.Connection:
             timeout=SECONDS_MAX,
             command_timeout=SECONDS_MAX,
             statement_cache_size=0 if address.pooler else 256,
-            server_settings={} if address.pooler else _SESSION,
+            server_settings={} if address.pooler else SESSION,
         )
     except Exception as error:
         raise translate(error, address) from error

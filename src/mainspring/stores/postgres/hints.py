@@ -92,25 +92,13 @@ class Hints:
         try:
             while self._pending:
                 hints, self._pending = self._pending, {}
-                for payload in self._payloads(hints):
+                for payload in payloads(hints):
                     await self._notify(payload)
                 await asyncio.sleep(COALESCE_SECONDS)
         except MainspringError:
             self._pending.clear()
         finally:
             self._flusher = None
-
-    def _payloads(self, hints: Iterable[Hint]) -> Iterable[str]:
-        lines: list[str] = []
-        size = 0
-        for hint in hints:
-            line = f"{hint.topic}:{hint.key}"
-            size += len(line.encode()) + 1
-            if size > PAYLOAD_MAX:
-                yield "\n".join(lines)
-                lines, size = [], len(line.encode()) + 1
-            lines.append(line)
-        yield "\n".join(lines)
 
     async def _notify(self, payload: str) -> None:
         """Autocommit, and only after the transaction that it tells of: its lock would serialise every commit."""
@@ -160,3 +148,17 @@ class Hints:
             topic, _, key = line.partition(":")
             if topic in _TOPICS:
                 self._deliver(Hint(Topic(topic), key))
+
+
+def payloads(hints: Iterable[Hint]) -> Iterable[str]:
+    """As few messages as their bound allows."""
+    lines: list[str] = []
+    size = 0
+    for hint in hints:
+        line = f"{hint.topic}:{hint.key}"
+        size += len(line.encode()) + 1
+        if size > PAYLOAD_MAX:
+            yield "\n".join(lines)
+            lines, size = [], len(line.encode()) + 1
+        lines.append(line)
+    yield "\n".join(lines)

@@ -139,21 +139,21 @@ class Keeping(Base):
 
     async def _add_partitions(self, table: str, present: set[str], now: Instant) -> int:
         today = now // DAY
-        missing = [day for day in range(today, today + DAYS_AHEAD + 1) if _partition(table, day) not in present]
+        missing = [day for day in range(today, today + DAYS_AHEAD + 1) if partition_of(table, day) not in present]
         for day in missing:
             steps = ("new_partition", "fill_partition", "attach_partition")
-            await self._bounded([self._day_sql(step, table, day) for step in steps], unless=_partition(table, day))
+            await self._bounded([self._day_sql(step, table, day) for step in steps], unless=partition_of(table, day))
         return len(missing)
 
     async def _drop_partitions(self, table: str, present: set[str], before: Instant) -> int:
         """How many partitions went, and rows that lay outside of them."""
-        old = [name for name in present if (day := _day_of(table, name)) is not None and (day + 1) * DAY <= before]
+        old = [name for name in present if (day := day_of(table, name)) is not None and (day + 1) * DAY <= before]
         for name in old:
             await self._bounded([self._sql["drop_partition"].replace("{partition}", name)])
         return len(old) + await self._delete(f"drop_old_{table}", before)
 
     def _day_sql(self, name: str, table: str, day: int) -> str:
-        sql = self._sql[name].replace("{partition}", _partition(table, day)).replace("{table}", table)
+        sql = self._sql[name].replace("{partition}", partition_of(table, day)).replace("{table}", table)
         sql = sql.replace("{column}", PARTITIONED[table])
         return sql.replace("{first}", str(day * DAY)).replace("{end}", str((day + 1) * DAY))
 
@@ -179,11 +179,11 @@ class Keeping(Base):
         return await self._transact(body)
 
 
-def _partition(table: str, day: int) -> str:
+def partition_of(table: str, day: int) -> str:
     return f"{table}_{datetime.fromtimestamp(day * DAY // SECOND, UTC):%Y%m%d}"
 
 
-def _day_of(table: str, name: str) -> int | None:
+def day_of(table: str, name: str) -> int | None:
     text = name.removeprefix(f"{table}_")
     if len(text) != 8 or not text.isdecimal():
         return None

@@ -56,7 +56,9 @@ UPDATE mainspring.runs r
    SET state = 1, worker = $1, fence = r.fence + 1, attempt = r.attempt + 1, started_at = (SELECT now FROM clock),
        lateness = CASE WHEN r.attempt = 0 THEN greatest(0, (SELECT now FROM clock) - greatest(r.scheduled_at, r.created_at))
                        ELSE r.lateness END
- WHERE r.ctid = ANY (ARRAY(SELECT place FROM fit)) AND r.state = 0
+  FROM fit f
+ -- A join by place, and a guard that no index fits: a plan made on an empty table must not scan an index on a full one.
+ WHERE r.ctid = f.place AND r.state + 0 = 0
 RETURNING r.id, r.fence, r.attempt, r.spent, r.deaths, r.payload, r.document, r.scheduled_at, r.started_at,
           nullif(r.job_id, r.id),          r.priority, r.catch_up, r.attempts, r.lateness, r.created_at, r.lane,
           ((128 - r.priority)::bigint << 52) | r.ready_at

@@ -79,7 +79,8 @@ WITH due AS MATERIALIZED (
        FOR UPDATE SKIP LOCKED
 )
 UPDATE mainspring.runs r SET state = 0
- WHERE r.ctid = ANY (ARRAY(SELECT place FROM due)) AND r.state = 3
+  FROM due d
+ WHERE r.ctid = d.place AND r.state + 0 = 3
 RETURNING r.lane
 
 -- name: expired
