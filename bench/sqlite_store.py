@@ -2,6 +2,7 @@
 
     python bench/sqlite_store.py [--runs 100000] [--folder /somewhere/on/the/disk/to/measure]
 
+On a machine that does other things, look at `cpu_us_per_run`: a million divided by it is what one core can do.
 `floor` is a bare loop of the same claim and the same move to history, without guards, on the same disk in the same run.
 """
 
@@ -60,10 +61,11 @@ async def fresh(folder: Path, name: str, tasks: int = 1) -> tuple[SqliteStore, U
 
 
 async def fill(store: SqliteStore, count: int, lanes: int = 1) -> float:
+    """Ids a hundred to the millisecond, as one submitter makes them."""
     named = [LANE, *(LANE._replace(task=f"work{number}") for number in range(1, lanes))]
     now = await store.now()
     batches = [
-        [new_job(now, named[(start + n) % lanes]) for n in range(min(1000, count - start))]
+        [new_job(now + 10 * (start + n), named[(start + n) % lanes]) for n in range(min(1000, count - start))]
         for start in range(0, count, 1000)
     ]
     began = time.perf_counter()
@@ -78,6 +80,7 @@ async def flood(folder: Path, count: int, batch: int, lanes: int = 1, *, results
     tasks = ["work", *(f"work{number}" for number in range(1, lanes))]
     done = 0
     claiming = 0.0
+    cpu = time.process_time()
     began = time.perf_counter()
     while True:
         mark = time.perf_counter()
@@ -89,6 +92,7 @@ async def flood(folder: Path, count: int, batch: int, lanes: int = 1, *, results
         verdicts = await store.finish(worker, endings)
         done += sum(verdict == 0 for verdict in verdicts)
     took = time.perf_counter() - began
+    cpu = time.process_time() - cpu
     await store.close()
     assert done == count, f"{done} of {count} ended"
     return {
@@ -96,6 +100,7 @@ async def flood(folder: Path, count: int, batch: int, lanes: int = 1, *, results
         "claim_and_finish_per_second": round(done / took),
         "claim_us": round(claiming / done * 1e6, 2),
         "finish_us": round((took - claiming) / done * 1e6, 2),
+        "cpu_us_per_run": round(cpu / done * 1e6, 2),
     }
 
 
@@ -110,6 +115,7 @@ def floor(folder: Path, count: int, batch: int = 500) -> dict[str, float]:
     connection.executemany(fill_one, rows)
     connection.execute("COMMIT")
     done = 0
+    cpu = time.process_time()
     began = time.perf_counter()
     while True:
         connection.execute("BEGIN IMMEDIATE")
@@ -124,8 +130,9 @@ def floor(folder: Path, count: int, batch: int = 500) -> dict[str, float]:
         connection.execute("COMMIT")
         done += len(claimed)
     took = time.perf_counter() - began
+    cpu = time.process_time() - cpu
     connection.close()
-    return {"claim_and_finish_per_second": round(done / took)}
+    return {"claim_and_finish_per_second": round(done / took), "cpu_us_per_run": round(cpu / done * 1e6, 2)}
 
 
 async def pickup(folder: Path, count: int) -> dict[str, float]:
@@ -180,7 +187,13 @@ async def herd(folder: Path, count: int) -> dict[str, float]:
     now = await store.now()
     for start in range(0, count, 1000):
         jobs = [
-            NewJob(uuid7(now, os.urandom(10)), LANE, kind=Kind.DELAYED, payload=PAYLOAD, next_at=now + start + n)
+            NewJob(
+                uuid7(now + 10 * (start + n), os.urandom(10)),
+                LANE,
+                kind=Kind.DELAYED,
+                payload=PAYLOAD,
+                next_at=now + start + n,
+            )
             for n in range(1000)
         ]
         await store.submit(jobs)
