@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import sys
 from pathlib import Path
 
 from mainspring.ports.clock import SystemClock
@@ -23,7 +22,9 @@ def main() -> None:
     chosen = parser.parse_args()
     if not chosen.store:
         parser.error("which store? set MAINSPRING_STORE or pass --store URL")
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    # Its output would keep pipes open beyond the end of whoever started it; so its log lies beside its socket.
+    form = "%(asctime)s %(levelname)s %(name)s %(message)s"
+    logging.basicConfig(level=logging.INFO, format=form, filename=chosen.socket.with_suffix(".log"), filemode="w")
     keep(lambda: open_store(chosen.store), SystemClock(), chosen.socket)
 
 

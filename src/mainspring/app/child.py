@@ -8,8 +8,9 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from uuid import UUID
 
-from mainspring.app.lifeline import READY, STOP, STOP_NOW, Assignment
+from mainspring.app.lifeline import LEFT_THREADS, STOP, STOP_NOW, WORKER, Assignment
 
 DRAINED_BY_ORDER = 64  # the exit code of a worker process that somebody asked to drain: it is not replaced
 LAST_WORDS_SECONDS = 0.5
@@ -23,6 +24,8 @@ class Child:
         self, process: asyncio.subprocess.Process, line: socket.socket, hear_sums: Callable[[bytes], None]
     ) -> None:
         self._hear_sums = hear_sums
+        self.worker: UUID | None = None
+        self.left_threads = False
         self.pid = process.pid
         self._process = process
         self._line = line
@@ -86,7 +89,10 @@ class Child:
                     self._hear(line)
 
     def _hear(self, line: bytes) -> None:
-        if line == READY.strip():
+        if line.startswith(WORKER):
+            self.worker = UUID(line.removeprefix(WORKER).decode())
             self.ready.set()
+        elif line == LEFT_THREADS:
+            self.left_threads = True
         else:
             self._hear_sums(line)

@@ -1,7 +1,7 @@
 """What ties a worker process to its supervisor: a socket pair.
 
-The supervisor first sends the settings, then orders, a line each; the child says when it is ready, and now and then
-what it has added up for the metrics. When the line breaks, the supervisor is gone: then the child dies at once, so that killing the supervisor is never survived by half
+The supervisor first sends the settings, then orders, a line each; the child says when it is ready, by
+which id it goes, and now and then what it has added up for the metrics. When the line breaks, the supervisor is gone: then the child dies at once, so that killing the supervisor is never survived by half
 of the program. Its keeper sees that death like any other.
 """
 
@@ -17,7 +17,10 @@ from dataclasses import dataclass
 
 from mainspring.config import Settings, from_texts
 
-READY = b"ready\n"
+# The child's words, without the end of the line.
+WORKER = b"worker "  # and its id: it is registered, and goes by this id from now on
+LEFT_THREADS = b"left threads"  # it ends with handlers in threads that only its end will stop
+# The supervisor's, with it.
 STOP = b"stop\n"
 STOP_NOW = b"now\n"
 _LINE_BYTES_MAX = 1 << 20
@@ -56,7 +59,7 @@ class Lifeline:
     def say(self, line: bytes) -> None:
         """One line to the supervisor; nothing if it is gone, which `listen` takes care of."""
         try:
-            self._socket.sendall(line)
+            self._socket.sendall(line + b"\n")
         except OSError:
             return
 

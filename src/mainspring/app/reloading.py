@@ -9,6 +9,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+from mainspring.app.child import Child
 from mainspring.app.supervisor import Supervisor
 
 LOOK_EVERY_SECONDS = 0.5
@@ -18,7 +19,7 @@ _log = logging.getLogger("mainspring.app")
 
 
 @contextlib.asynccontextmanager
-async def reloading(supervisor: Supervisor) -> AsyncIterator[None]:
+async def reloading(supervisor: Supervisor[Child]) -> AsyncIterator[None]:
     """Watches while the block lasts."""
     task = asyncio.create_task(_watch(Path.cwd(), supervisor), name="reload")
     try:
@@ -28,7 +29,7 @@ async def reloading(supervisor: Supervisor) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _watch(folder: Path, supervisor: Supervisor) -> None:
+async def _watch(folder: Path, supervisor: Supervisor[Child]) -> None:
     seen = await asyncio.to_thread(code_of, folder)
     while True:
         await asyncio.sleep(LOOK_EVERY_SECONDS)

@@ -13,8 +13,9 @@ import sys
 from dataclasses import dataclass
 
 from mainspring.app.application import Mainspring
-from mainspring.app.child import Child
+from mainspring.app.child import DRAINED_BY_ORDER, Child
 from mainspring.app.connection import direct_of
+from mainspring.app.deaths import Deaths
 from mainspring.app.lifeline import Assignment
 from mainspring.app.listening import address_of, listen_on
 from mainspring.app.reloading import reloading
@@ -28,9 +29,11 @@ from mainspring.observe import logs
 from mainspring.observe.events import Bus
 from mainspring.observe.tally import Tally
 from mainspring.ports.store import Store
+from mainspring.worker.settings import REPLACE
 
 WORKERS_READY_SECONDS_MAX = 5.0
 STOPPED_AT_ONCE = 1
+CLEAN = frozenset({0, DRAINED_BY_ORDER, REPLACE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class _Roles:
         self._listener = listener
         self._bus = Bus()
         self._tally = Tally()
+        self._deaths = Deaths(store, self._bus)
         self._bus.subscribe(logs.log_event)
         self._bus.subscribe(self._tally.listen)
         self._direct = direct_of(store, plan.settings, self._bus)
@@ -89,8 +93,9 @@ class _Roles:
             if working is not None and supervisor is not None and not working.done():
                 await supervisor.stop_now()
                 await asyncio.gather(working, return_exceptions=True)
+            await self._deaths.close()
 
-    def _supervisor(self) -> Supervisor | None:
+    def _supervisor(self) -> Supervisor[Child] | None:
         plan = self._plan
         if "worker" not in plan.roles or not plan.app_name:
             return None
@@ -98,7 +103,10 @@ class _Roles:
         drain_seconds = plan.settings.drain / SECOND
         hear_sums = self._tally.add
         return Supervisor(
-            lambda: Child.start(assignment, hear_sums), plan.settings.processes, drain_seconds=drain_seconds
+            lambda: Child.start(assignment, hear_sums),
+            plan.settings.processes,
+            drain_seconds=drain_seconds,
+            on_end=lambda child, code: self._deaths.tell(child, clean=code in CLEAN),
         )
 
     async def _start(self, parts: contextlib.AsyncExitStack) -> None:
@@ -116,7 +124,7 @@ class _Roles:
                 await patiently(lambda: store_schedules(self._direct, declared))
             await parts.enter_async_context(scheduling(self._store, self._bus, self._plan.settings))
 
-    async def _say_ready(self, supervisor: Supervisor | None) -> None:
+    async def _say_ready(self, supervisor: Supervisor[Child] | None) -> None:
         if supervisor is not None:
             # Most tests and people submit at once; but a slow start hook must not hide the API for long.
             with contextlib.suppress(TimeoutError):
@@ -137,7 +145,7 @@ class _Roles:
         else:
             await self._stopping.asked.wait()
 
-    async def _drain(self, supervisor: Supervisor | None) -> int:
+    async def _drain(self, supervisor: Supervisor[Child] | None) -> int:
         if supervisor is None:
             return 0
         drained = await self._stopping.or_at_once(supervisor.drain(), supervisor.stop_now)

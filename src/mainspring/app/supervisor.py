@@ -7,7 +7,7 @@ import logging
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from mainspring.app.child import DRAINED_BY_ORDER
 
@@ -37,22 +37,27 @@ class Child(Protocol):
     def kill(self) -> None: ...
 
 
-class Supervisor:
+C = TypeVar("C", bound=Child)
+
+
+class Supervisor(Generic[C]):
     """`start` makes a worker process; there are `count` of them until `drain` or `stop_now`."""
 
     def __init__(
         self,
-        start: Callable[[], Awaitable[Child]],
+        start: Callable[[], Awaitable[C]],
         count: int,
         *,
         drain_seconds: float,
+        on_end: Callable[[C, int], None] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._monotonic = monotonic
+        self._on_end = on_end
         self._start = start
         self._count = count
         self._drain_seconds = drain_seconds
-        self._children: set[Child] = set()
+        self._children: set[C] = set()
         self._stopping = asyncio.Event()
         self._ended = asyncio.Event()
         self.ready = asyncio.Event()
@@ -96,6 +101,8 @@ class Supervisor:
             started = self._monotonic()
             child = await self._start()
             code = await self._attend(child)
+            if self._on_end is not None:
+                self._on_end(child, code)
             if self._stopping.is_set() or code == DRAINED_BY_ORDER:
                 return
             was_ready = child.ready.is_set()
@@ -107,7 +114,7 @@ class Supervisor:
             _tell(child, code, backoff)
             await self._pause(backoff)
 
-    async def _attend(self, child: Child) -> int:
+    async def _attend(self, child: C) -> int:
         self._children.add(child)
         watching = asyncio.create_task(self._note_ready(child))
         try:

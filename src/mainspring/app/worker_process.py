@@ -12,7 +12,7 @@ from mainspring.app.application import Mainspring
 from mainspring.app.child import DRAINED_BY_ORDER
 from mainspring.app.connection import Connection, direct_of
 from mainspring.app.keeper import keeper_link
-from mainspring.app.lifeline import READY, STOP_NOW, Lifeline
+from mainspring.app.lifeline import LEFT_THREADS, STOP_NOW, WORKER, Lifeline
 from mainspring.app.locate import locate
 from mainspring.app.programs import run_loop
 from mainspring.app.schedules import store_schedules
@@ -20,7 +20,7 @@ from mainspring.app.stopping import Stopping
 from mainspring.app.stores import open_patiently, open_store, patiently
 from mainspring.config import Settings
 from mainspring.observe import logs
-from mainspring.observe.events import Bus, Event, WorkerStarted
+from mainspring.observe.events import Bus, Event, WorkerRevoked, WorkerStarted
 from mainspring.observe.tally import Tally
 from mainspring.ports.clock import SystemClock
 from mainspring.ports.store import Store
@@ -72,7 +72,9 @@ async def _work(app: Mainspring, settings: Settings, store: Store, stopping: Sto
 
     def hear(event: Event) -> None:
         if isinstance(event, WorkerStarted):
-            lifeline.say(READY)
+            lifeline.say(WORKER + str(event.worker).encode())
+        elif isinstance(event, WorkerRevoked):
+            lifeline.say(WORKER + str(event.successor).encode())
 
     tally = Tally()
     bus.subscribe(tally.listen)
@@ -89,6 +91,7 @@ async def _work(app: Mainspring, settings: Settings, store: Store, stopping: Sto
     if code == 0 and not stopping.asked.is_set():
         code = DRAINED_BY_ORDER
     if worker.must_exit_hard:
+        lifeline.say(LEFT_THREADS)
         await store.close()
         _exit_hard(code)
     return code
@@ -109,7 +112,7 @@ async def _tell(tally: Tally, lifeline: Lifeline) -> None:
 def _tell_now(tally: Tally, lifeline: Lifeline) -> None:
     sums = tally.take()
     if sums:
-        lifeline.say(sums + b"\n")
+        lifeline.say(sums)
 
 
 async def _pass_on(stopping: Stopping, worker: Worker) -> None:

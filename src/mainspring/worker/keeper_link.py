@@ -155,6 +155,8 @@ class KeeperLink:
             env={**os.environ, **self._environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            # It outlives this process, and must not hold the pipes that somebody reads to their end.
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
         until = time.monotonic() + _START_PATIENCE

@@ -47,7 +47,7 @@ class House:
         self.now = 0.0
         self.started: asyncio.Queue[Sham] = asyncio.Queue()
         self.count = 0
-        self.supervisor: Supervisor
+        self.supervisor: Supervisor[Sham]
         self.running: asyncio.Task[None]
 
     def run(self, processes: int = 1, drain_seconds: float = 30.0) -> None:
