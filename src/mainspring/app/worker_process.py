@@ -11,6 +11,7 @@ from mainspring import __version__
 from mainspring.app.application import Mainspring
 from mainspring.app.child import DRAINED_BY_ORDER
 from mainspring.app.connection import Connection, direct_of
+from mainspring.app.garbage import collect_seldom
 from mainspring.app.keeper import keeper_link
 from mainspring.app.lifeline import LEFT_THREADS, STOP_NOW, WORKER, Lifeline
 from mainspring.app.locate import locate
@@ -39,6 +40,7 @@ def run_worker_process(descriptor: int) -> int:
     logs.configure(level=settings.log_level, form=settings.log_format)
     app = locate(lifeline.assignment.app)
     app.adopt(settings)
+    collect_seldom()
     return run_loop(_live(app, settings, lifeline))
 
 
