@@ -62,6 +62,8 @@ class ArgumentCodec:
 
     def decode(self, payload: bytes) -> Arguments:
         """The arguments to call the function with; raises InvalidInput where the payload does not fit it."""
+        if payload == b"{}" and not self.parameters:
+            return (), {}
         try:
             if payload[:1] == b"[":
                 payload = msgspec.json.encode(self._bind(msgspec.json.decode(payload), {}))

@@ -10,7 +10,7 @@ from typing import Generic, ParamSpec, TypeVar
 
 from mainspring.core.errors import InvalidInput, Problem
 from mainspring.core.model import TaskInfo
-from mainspring.tasks.codec import ArgumentCodec, Arguments, ResultCodec
+from mainspring.tasks.codec import ArgumentCodec, ResultCodec
 from mainspring.tasks.options import JOB_OPTIONS, read_options
 from mainspring.tasks.signature import signature_text
 from mainspring.tasks.submitter import JobHandle, Order, Submitter
@@ -38,6 +38,7 @@ class Task(Generic[P, T_co, R_co]):
         self._arguments = ArgumentCodec(function, name)
         self._result = ResultCodec(function)
         self.encode_result = self._result.encode
+        self.decode_arguments = self._arguments.decode
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co:
@@ -65,9 +66,6 @@ class Task(Generic[P, T_co, R_co]):
 
     def encode_arguments(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bytes:
         return self._arguments.encode(args, kwargs)
-
-    def decode_arguments(self, payload: bytes) -> Arguments:
-        return self._arguments.decode(payload)
 
     def decode_result(self, result: bytes) -> R_co:
         decoded: R_co = self._result.decode(result)

@@ -296,7 +296,11 @@ class Executor:
         error: BaseException | None = None
         result: bytes | None = None
         try:
-            value = await self._call(slot, plan, run)
+            args, kwargs = plan.decode(claimed.payload)
+            if self._around is None and not plan.threaded:
+                value = await plan.function(*args, **kwargs)
+            else:
+                value = await self._call(slot, plan, run, args, kwargs)
             if value is not None:
                 result = outcome.bounded(plan.encode(value))
         except (KeyboardInterrupt, GeneratorExit):
@@ -314,13 +318,12 @@ class Executor:
         self._mean = took if mean is None else mean + (took - mean) * (0.5 if took > mean else 0.05)
         return ended
 
-    async def _call(self, slot: Slot, plan: Plan, run: RunContext) -> object:
-        args, kwargs = plan.decode(run.claimed.payload)
+    async def _call(
+        self, slot: Slot, plan: Plan, run: RunContext, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
         if self._around is not None:
             return await self._around(run, lambda _: _call_plainly(slot, plan, args, kwargs))
-        if plan.threaded:
-            return await slot.thread().call(plan.function, args, kwargs)
-        return await plan.function(*args, **kwargs)
+        return await _call_plainly(slot, plan, args, kwargs)
 
     def _settle(
         self,

@@ -56,7 +56,7 @@ class Feed:
 
     async def step(self, now: float) -> float | None:
         """One claim at most; soon again while something waits here that might be stuck."""
-        if self.stopped:
+        if self.stopped or not self._tasks:
             return None
         delay = await self._feed(now)
         return min(delay, self._settings.stuck_after / SECOND) if self._executor.queue else delay

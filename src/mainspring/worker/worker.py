@@ -54,7 +54,7 @@ class Worker:
         self._stop_now = asyncio.Event()
         self._changed = asyncio.Event()
         self._replace = False
-        self._draining = False
+        self._next_id: UUID | None = None
         self.must_exit_hard = False
 
     @property
@@ -197,7 +197,8 @@ class Worker:
         sent = around.clock.monotonic()
         now = await around.store.now()
         around.store_time.sample(sent, around.clock.monotonic(), now)
-        worker = uuid7(now, around.clock.random_bytes(10))
+        # A registration whose reply was lost is repeated under its id, so that no empty row is left behind.
+        worker = self._next_id = self._next_id or uuid7(now, around.clock.random_bytes(10))
         if around.store.capabilities.process_signs:
             await around.store.hold_sign(worker)
         sent = around.clock.monotonic()
@@ -212,7 +213,7 @@ class Worker:
             namespace=settings.namespace,
         )
         await around.store.register(info, [task.info() for task in self._registry])
-        around.worker = worker
+        around.worker, self._next_id = worker, None
         self._lease.acknowledge(sent)
         if self._keeper is not None:
             self._keeper.announce(worker)
@@ -233,7 +234,7 @@ class Worker:
         await self._until(lambda: self._completer.pending == 0, around.settings.lease / SECOND)
         await self._flush_log()
         self.must_exit_hard = self._executor.unstoppable
-        if self._executor.unreported:
+        if self._executor.unreported or self._completer.pending:
             # Whoever takes these runs over must not start before the threads are gone: the keeper tells, afterwards.
             if self._keeper is not None:
                 self._keeper.drain()
@@ -263,7 +264,7 @@ class Worker:
             async with asyncio.timeout(_LAST_WORDS):
                 await self._around.store.deregister(self.id)
         except (WorldError, TimeoutError):
-            return  # it holds nothing, so nobody waits for it; upkeep removes the row
+            pass  # it holds nothing, so nobody waits for it; upkeep removes the row
         if self._keeper is not None:
             self._keeper.bye()
 
