@@ -31,13 +31,14 @@ _BLOCKED_AFTER = 0.5
 _RETRY_FIRST = 0.05
 _RETRY_LONGEST = 2.0
 _START_PATIENCE = 10.0
+_LOG_BYTES_MAX = 1024 * 1024
 _START_GRACE = 0.5
 
 _log = logging.getLogger("mainspring.worker")
 
 
 class KeeperLink:
-    """`command` starts a keeper that listens at `path`; it goes on living when the worker ends."""
+    """`command` starts a keeper that listens at `path` and logs beside it; it goes on living when the worker ends."""
 
     def __init__(
         self,
@@ -150,22 +151,26 @@ class KeeperLink:
     def _start_keeper(self) -> socket.socket | None:
         if self._child is not None:
             self._child.poll()
-        self._child = subprocess.Popen(
-            self._command,
-            env={**os.environ, **self._environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            # It outlives this process, and must not hold the pipes that somebody reads to their end.
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        with self._path.with_suffix(".log").open("ab") as log:
+            if log.tell() > _LOG_BYTES_MAX:
+                log.truncate(0)
+            self._child = subprocess.Popen(
+                self._command,
+                env={**os.environ, **self._environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                # It outlives this process, and must not hold the pipes that somebody reads to their end.
+                stderr=log,
+                start_new_session=True,
+            )
         until = time.monotonic() + _START_PATIENCE
         while time.monotonic() < until and not self._closed.wait(_RETRY_FIRST):
             connection = self._connect()
             if connection is not None:
                 return connection
             if self._child.poll() not in (None, 0):  # 0: another one was quicker
-                raise OSError(f"the keeper ended with code {self._child.returncode}")
+                log_file = self._path.with_suffix(".log")
+                raise OSError(f"the keeper ended with code {self._child.returncode}; {log_file} says why")
         if self._closed.is_set():
             return None
         raise OSError(f"the keeper did not answer at {self._path} within {_START_PATIENCE:.0f} s")
