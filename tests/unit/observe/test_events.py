@@ -10,8 +10,8 @@ import pytest
 from mainspring.core.model import Claimed, Ending
 from mainspring.core.states import Outcome, State
 from mainspring.observe import events, logs
-from mainspring.observe.metrics import Histogram, Metrics
-from mainspring.observe.tally import Tally
+from mainspring.observe.metrics import Metrics
+from mainspring.observe.tally import Histogram, Tally
 
 WORKER = UUID(int=1)
 
