@@ -5,9 +5,10 @@ It imports only the store it needs, so that it stays small; the URL comes by the
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from mainspring.ports.clock import SystemClock
@@ -16,16 +17,19 @@ from mainspring.worker.keeper import keep
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="mainspring keeper", description=__doc__)
-    parser.add_argument("--store", default=os.environ.get("MAINSPRING_STORE", ""))
-    parser.add_argument("--socket", type=Path, required=True)
-    chosen = parser.parse_args()
-    if not chosen.store:
-        parser.error("which store? set MAINSPRING_STORE or pass --store URL")
-    # Its output would keep pipes open beyond the end of whoever started it; so its log lies beside its socket.
+    options = read_options(sys.argv[1:])
+    store, path = options.get("--store") or os.environ.get("MAINSPRING_STORE"), options.get("--socket")
+    if not store or not path:
+        raise SystemExit("usage: python -m mainspring.keeper_main --socket PATH [--store URL], or MAINSPRING_STORE=URL")
+    # A worker that starts it points this at a file beside the socket.
     form = "%(asctime)s %(levelname)s %(name)s %(message)s"
-    logging.basicConfig(level=logging.INFO, format=form, filename=chosen.socket.with_suffix(".log"), filemode="w")
-    keep(lambda: open_store(chosen.store), SystemClock(), chosen.socket)
+    logging.basicConfig(level=logging.INFO, format=form, stream=sys.stderr)
+    keep(lambda: open_store(store), SystemClock(), Path(path))
+
+
+def read_options(words: Sequence[str]) -> dict[str, str]:
+    """Names and values in turn: all it needs, without half a megabyte of argument parser."""
+    return dict(zip(words[::2], words[1::2], strict=False))
 
 
 def open_store(url: str) -> Store:

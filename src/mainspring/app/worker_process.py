@@ -13,7 +13,7 @@ from mainspring.app.child import DRAINED_BY_ORDER
 from mainspring.app.connection import Connection, direct_of
 from mainspring.app.garbage import collect_seldom
 from mainspring.app.keeper import keeper_link
-from mainspring.app.lifeline import LEFT_THREADS, STOP_NOW, WORKER, Lifeline
+from mainspring.app.lifeline import LEAVING, LEFT_THREADS, STOP_NOW, WORKER, Lifeline
 from mainspring.app.locate import locate
 from mainspring.app.programs import run_loop
 from mainspring.app.schedules import store_schedules
@@ -21,12 +21,12 @@ from mainspring.app.stopping import Stopping
 from mainspring.app.stores import open_patiently, open_store, patiently
 from mainspring.config import Settings
 from mainspring.observe import logs
-from mainspring.observe.events import Bus, Event, WorkerRevoked, WorkerStarted
+from mainspring.observe.events import Bus, Event, WorkerDraining, WorkerRevoked, WorkerStarted
 from mainspring.observe.tally import Tally
 from mainspring.ports.clock import SystemClock
 from mainspring.ports.store import Store
 from mainspring.worker.settings import WorkerSettings
-from mainspring.worker.worker import Worker
+from mainspring.worker.worker import THREADS_LOST, Worker
 
 TELL_EVERY_SECONDS = 0.5
 
@@ -77,6 +77,8 @@ async def _work(app: Mainspring, settings: Settings, store: Store, stopping: Sto
             lifeline.say(WORKER + str(event.worker).encode())
         elif isinstance(event, WorkerRevoked):
             lifeline.say(WORKER + str(event.successor).encode())
+        elif isinstance(event, WorkerDraining) and event.why == THREADS_LOST:
+            lifeline.say(LEAVING)
 
     tally = Tally()
     bus.subscribe(tally.listen)
@@ -94,7 +96,7 @@ async def _work(app: Mainspring, settings: Settings, store: Store, stopping: Sto
         code = DRAINED_BY_ORDER
     if worker.must_exit_hard:
         lifeline.say(LEFT_THREADS)
-        await store.close()
+        # The store stays open: its sign of life may fall only when the threads are gone with this process.
         _exit_hard(code)
     return code
 

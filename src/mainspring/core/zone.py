@@ -171,7 +171,7 @@ def _nearest(name: str) -> str | None:
 @lru_cache(maxsize=1)
 def _names() -> dict[str, str]:
     """All zone names by their lower-case form."""
-    from importlib import resources
+    from importlib import resources  # only a wrong name needs them, and a keeper has to stay small
 
     try:
         names = (resources.files("tzdata") / "zones").read_text(encoding="utf-8").split()

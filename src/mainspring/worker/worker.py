@@ -31,6 +31,8 @@ _AT_ONCE = 1.0  # seconds that a second request to stop leaves to handlers that 
 _LAST_WORDS = 5.0  # seconds for the last call of a loop, and for logs
 _SLACK = 1.0
 
+THREADS_LOST = "threads lost"  # why a worker drains of itself
+
 
 class Worker:
     """`run()` answers an exit code: 0, or REPLACE where another process should be started in its place.
@@ -223,7 +225,7 @@ class Worker:
     async def _leave(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         """The drain: nothing new, what has not started is given back, what has started gets its time."""
         around = self._around
-        around.bus.publish(events.WorkerDraining(self.id, "threads lost" if self._replace else "stop requested"))
+        around.bus.publish(events.WorkerDraining(self.id, THREADS_LOST if self._replace else "stop requested"))
         self._feed.stopped = True
         self._feed_loop.stop()
         await asyncio.wait(tasks[:1], timeout=_LAST_WORDS)
