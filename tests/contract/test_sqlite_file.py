@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +30,8 @@ from tests.contract.helpers import (
     immediate_job,
     run_of,
 )
+
+Library = Callable[[bool], None]
 
 
 @pytest.fixture
@@ -207,8 +209,14 @@ class TestJournal:
     """The gate: libraries that can lose commits in WAL mode never use it."""
 
     @pytest.fixture
-    def unsafe(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(connections, "wal_is_safe", lambda: False)
+    def library(self, monkeypatch: pytest.MonkeyPatch) -> Library:
+        """Says of the library that is there whether it is safe, from now on."""
+
+        def is_safe(safe: bool) -> None:
+            monkeypatch.setattr(connections, "wal_is_safe", lambda: safe)
+
+        is_safe(True)
+        return is_safe
 
     async def test_a_new_file_is_made_without_wal_where_asked(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -216,24 +224,29 @@ class TestJournal:
         monkeypatch.setenv("MAINSPRING_SQLITE_JOURNAL", "delete")
         assert not await opened_with_wal(tmp_path / "plain.db")
 
-    async def test_a_new_file_is_made_without_wal_by_an_unsafe_library(self, tmp_path: Path, unsafe: None) -> None:
+    async def test_a_new_file_is_made_without_wal_by_an_unsafe_library(self, tmp_path: Path, library: Library) -> None:
+        library(False)
         assert not await opened_with_wal(tmp_path / "plain.db")
 
-    async def test_an_unsafe_library_alone_on_a_file_leaves_wal(
-        self, path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        assert await opened_with_wal(path)
-        monkeypatch.setattr(connections, "wal_is_safe", lambda: False)
-        assert not await opened_with_wal(path)
+    async def test_an_unsafe_library_alone_on_a_file_leaves_wal(self, tmp_path: Path, library: Library) -> None:
+        assert await opened_with_wal(tmp_path / "wal.db")
+        library(False)
+        assert not await opened_with_wal(tmp_path / "wal.db")
 
-    async def test_it_never_changes_the_file_under_others(self, store: SqliteStore, path: Path, unsafe: None) -> None:
+    async def test_it_never_changes_the_file_under_others(self, tmp_path: Path, library: Library) -> None:
+        path = tmp_path / "wal.db"
+        assert await opened_with_wal(path)
+        store = SqliteStore(path)
+        await store.open()
         await given_job(store, immediate_job())
+        library(False)
         with pytest.raises(
             StoreRefuses, match=r"in WAL mode and in use.*stop the other programs.*pip install pysqlite3"
         ):
             await SqliteStore(path).open()
         await given_job(store, immediate_job())
         assert store.wal
+        await store.close()
 
 
 async def opened_with_wal(path: Path) -> bool:

@@ -17,7 +17,7 @@ from mainspring.stores.sqlite.session import Session, Value, packed, positions
 
 SUSPECT_DEATHS = 2
 ANY_DEATHS = 1 << 30
-CHUNK = 128  # so many payloads at most are in memory beyond `bytes_max`
+CHUNK = 256  # so many payloads at most are in memory beyond `bytes_max`
 
 ENDINGS = frozenset(
     {State.COMPLETED, State.FAILED, State.CANCELLED, State.RETRYING, State.QUEUED, State.UNKNOWN, State.PARKED}
