@@ -73,7 +73,7 @@ DELETE FROM mainspring.jobs j
 WITH due AS MATERIALIZED (
     SELECT r.ctid AS place
       FROM mainspring.runs r
-     WHERE r.state = 3 AND r.ready_at <= $1
+     WHERE r.state = 3 AND r.ready_at <= (SELECT mainspring.instant($1))
      ORDER BY r.ready_at
      LIMIT $2
        FOR UPDATE SKIP LOCKED
