@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from uuid import UUID
 
-from mainspring.app.lifeline import LEFT_THREADS, STOP, STOP_NOW, WORKER, Assignment
+from mainspring.app.lifeline import LEAVING, LEFT_THREADS, STOP, STOP_NOW, WORKER, Assignment
 
 DRAINED_BY_ORDER = 64  # the exit code of a worker process that somebody asked to drain: it is not replaced
 LAST_WORDS_SECONDS = 0.5
@@ -26,6 +26,7 @@ class Child:
         self._hear_sums = hear_sums
         self.worker: UUID | None = None
         self.left_threads = False
+        self.leaving = asyncio.Event()
         self.pid = process.pid
         self._process = process
         self._line = line
@@ -92,6 +93,8 @@ class Child:
         if line.startswith(WORKER):
             self.worker = UUID(line.removeprefix(WORKER).decode())
             self.ready.set()
+        elif line == LEAVING:
+            self.leaving.set()
         elif line == LEFT_THREADS:
             self.left_threads = True
         else:

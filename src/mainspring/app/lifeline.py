@@ -19,6 +19,7 @@ from mainspring.config import Settings, from_texts
 
 # The child's words, without the end of the line.
 WORKER = b"worker "  # and its id: it is registered, and goes by this id from now on
+LEAVING = b"leaving"  # it drains of itself, to be replaced; another one may start already
 LEFT_THREADS = b"left threads"  # it ends with handlers in threads that only its end will stop
 # The supervisor's, with it.
 STOP = b"stop\n"

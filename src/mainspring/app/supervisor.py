@@ -28,6 +28,9 @@ class Child(Protocol):
     @property
     def ready(self) -> asyncio.Event: ...
 
+    @property
+    def leaving(self) -> asyncio.Event: ...
+
     async def wait(self) -> int: ...
 
     async def drain(self) -> None: ...
@@ -58,6 +61,7 @@ class Supervisor(Generic[C]):
         self._count = count
         self._drain_seconds = drain_seconds
         self._children: set[C] = set()
+        self._leaving: set[asyncio.Task[int]] = set()
         self._stopping = asyncio.Event()
         self._ended = asyncio.Event()
         self.ready = asyncio.Event()
@@ -68,6 +72,7 @@ class Supervisor(Generic[C]):
             async with asyncio.TaskGroup() as group:
                 for number in range(self._count):
                     group.create_task(self._keep(), name=f"worker-process-{number}")
+            await asyncio.gather(*self._leaving)
         finally:
             self._ended.set()
 
@@ -100,9 +105,13 @@ class Supervisor(Generic[C]):
         while not self._stopping.is_set():
             started = self._monotonic()
             child = await self._start()
-            code = await self._attend(child)
-            if self._on_end is not None:
-                self._on_end(child, code)
+            self._children.add(child)
+            attending = asyncio.create_task(self._attend(child))
+            if not await self._until_it_leaves(child, attending):
+                self._leaving.add(attending)
+                failures = 0
+                continue
+            code = attending.result()
             if self._stopping.is_set() or code == DRAINED_BY_ORDER:
                 return
             was_ready = child.ready.is_set()
@@ -114,16 +123,31 @@ class Supervisor(Generic[C]):
             _tell(child, code, backoff)
             await self._pause(backoff)
 
+    async def _until_it_leaves(self, child: C, attending: asyncio.Task[int]) -> bool:
+        """True if it has ended; False if it only drains in order to be replaced, which may take its time."""
+        leaving = asyncio.create_task(child.leaving.wait())
+        try:
+            await asyncio.wait((attending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+        if not attending.done() and not self._stopping.is_set():
+            _log.info("worker process %d drains because of lost threads; another one starts now", child.pid)
+            return False
+        await attending
+        return True
+
     async def _attend(self, child: C) -> int:
-        self._children.add(child)
         watching = asyncio.create_task(self._note_ready(child))
         try:
             if self._stopping.is_set():
                 await child.drain()
-            return await child.wait()
+            code = await child.wait()
         finally:
             self._children.discard(child)
             watching.cancel()
+        if self._on_end is not None:
+            self._on_end(child, code)
+        return code
 
     async def _note_ready(self, child: Child) -> None:
         await child.ready.wait()

@@ -133,8 +133,8 @@ class Worker:
             self._lease.ask_now()
             self._lease_loop.wake()
 
-    def _look_around(self) -> None:
-        """Called whenever a handler or a flush has ended."""
+    def _count_lost_threads(self) -> None:
+        """At half the slots lost to threads that do not end, another process does better."""
         self._changed.set()
         if not self._replace and self._executor.lost_threads * 2 >= self._around.settings.slots:
             self._replace = True
@@ -148,7 +148,7 @@ class Worker:
         self._loops = [Loop(name, clock=around.clock, bus=around.bus) for name in names]
         self._feed_loop, finish_loop, self._lease_loop, guard_loop, log_loop, progress_loop = self._loops
         self._log = LogBook(around, wake=log_loop.wake, wake_progress=progress_loop.wake)
-        self._completer = Completer(around, wake=finish_loop.wake, on_flushed=self._look_around)
+        self._completer = Completer(around, wake=finish_loop.wake, on_flushed=self._changed.set)
         self._executor = Executor(
             around,
             self._registry,
@@ -156,7 +156,8 @@ class Worker:
             deliver=self._completer.deliver,
             want_more=self._feed_loop.wake,
         )
-        self._executor.on_change = self._look_around
+        self._executor.on_change = self._changed.set
+        self._executor.on_abandoned = self._count_lost_threads
         self._feed = Feed(around, self._executor, self._completer, tasks=self._registry.names())
         self._lease = Lease(around, self._executor, self)
         self._feed.holds_right = self._lease.holds_right

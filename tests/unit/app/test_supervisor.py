@@ -17,6 +17,7 @@ class Sham:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.ready = asyncio.Event()
+        self.leaving = asyncio.Event()
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.draining = asyncio.Event()
         self.obeys = True
@@ -173,10 +174,27 @@ async def test_what_was_just_started_when_the_stop_came_is_drained_too(house: Ho
     assert house.count == 1
 
 
+async def test_one_that_drains_to_be_replaced_has_its_successor_at_once(house: House) -> None:
+    house.run()
+    first = await house.next()
+    first.ready.set()
+    first.leaving.set()
+    second = await house.next()
+    assert not first.ended.done()
+    first.obeys = False
+    draining = asyncio.create_task(house.supervisor.drain())
+    await second.ended
+    assert not draining.done()
+    first.end(75)
+    await draining
+    assert house.count == 2
+
+
 async def test_replacing_all_drains_them_and_starts_others(house: House) -> None:
     house.run()
     first = await house.next()
     first.ready.set()
     house.now += HEALTHY_AFTER_SECONDS
+    await turns(lambda: house.supervisor.ready.is_set())
     await house.supervisor.replace_all()
     assert (await house.next()).pid == 2
