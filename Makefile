@@ -4,6 +4,7 @@ PYTHON ?= python3
 SEEDS ?= 200
 FIRST ?= 1
 WORKLOAD ?= flood
+CHAOS_SECONDS ?= 60
 PYTEST_ARGS ?=
 BIN := .venv/bin
 
@@ -51,7 +52,7 @@ simulate: setup
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
 
 faults: servers
-	$(BIN)/python -m pytest -q tests/faults $(PYTEST_ARGS)
+	MAINSPRING_TEST_CHAOS_SECONDS=$(CHAOS_SECONDS) $(BIN)/python -m pytest -q -s tests/faults $(PYTEST_ARGS)
 
 # The parts of docs/ that are drawn from the code.
 docs: setup

@@ -36,8 +36,13 @@ async def work(seconds: float = 0.0) -> str:
 async def flaky(seconds: float = 0.0) -> str:
     """Fails the first time."""
     tell("start")
-    await asyncio.sleep(seconds)
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        tell("cancelled")
+        raise
     if current_run().attempt == 1:
+        tell("failed")
         raise RuntimeError("flaky")
     tell("end")
     return "done"
@@ -45,9 +50,12 @@ async def flaky(seconds: float = 0.0) -> str:
 
 @app.task(retry={"max_attempts": 20, "initial": "0.2s", "max": "1s"})
 def threaded(seconds: float = 0.0) -> str:
-    """The same in a thread."""
+    """The same in a thread, which says again and again that it is still there."""
     tell("start")
-    time.sleep(seconds)
+    ends_at = time.monotonic() + seconds
+    while (left := ends_at - time.monotonic()) > 0:
+        time.sleep(min(0.05, left))
+        tell("tick")
     tell("end")
     return "done"
 

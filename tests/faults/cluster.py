@@ -3,129 +3,154 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
+import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.faults.ledger import SOCKET_VARIABLE, Ledger
-from tests.support.processes import alive, send_signal
+from tests.support.processes import send_signal, wait_until
+from tests.support.program import clean_environment
 
 APPLICATION = "tests.faults.application:app"
+ROOT = Path(__file__).parents[2]
+
+
+class Seen(NamedTuple):
+    """A process of ours, as /proc shows it."""
+
+    pid: int
+    parent: int
+    state: str
+    command: str
+    host: str
 
 
 class Role:
-    """One started program and its descendants."""
+    """One started program. `host` has a keeper of its own, as another machine would."""
 
-    def __init__(self, name: str, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, name: str, host: str, process: subprocess.Popen[bytes]) -> None:
         self.name = name
+        self.host = host
         self.process = process
+        self.leaving = False
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
-    def family(self) -> dict[int, str]:
-        """The command lines of this process's descendants by pid, itself left out."""
-        return {pid: command for pid, command in descendants(self.pid).items() if alive(pid)}
+    def terminate(self) -> None:
+        self.leaving = True
+        self.process.terminate()
 
-    def worker_pids(self) -> list[int]:
-        return [pid for pid, command in self.family().items() if "worker-process" in command]
-
-    def keeper_pids(self) -> list[int]:
-        return [pid for pid, command in self.family().items() if "keeper" in command]
+    def kill(self) -> None:
+        """Its worker processes die with it, since their lifeline breaks."""
+        self.leaving = True
+        self.process.kill()
+        self.process.wait()
 
 
 class Cluster:
-    """Starts roles against one store; `close` ends everything that it started."""
+    """Starts roles against one store; `close` ends everything that it started, and whatever those started."""
 
     def __init__(self, store: str, folder: Path, **settings: str) -> None:
         self.store = store
         self.folder = folder
-        self.ledger = Ledger(folder / "ledger")
+        # A socket's path has to be short.
+        self._runtime = Path(tempfile.mkdtemp(prefix="msf-"))
+        self.ledger = Ledger(self._runtime / "ledger")
         self.roles: list[Role] = []
-        self._known: set[int] = set()
-        self._settings = settings
+        self._settings = {"log_level": "info"} | settings
 
-    def start(self, role: str, *arguments: str) -> Role:
+    def start(self, role: str, *arguments: str, host: str = "a") -> Role:
         """`mainspring ROLE tests.faults.application:app --store …`."""
+        (self._runtime / host).mkdir(exist_ok=True)
         command = [sys.executable, "-m", "mainspring", role, APPLICATION, "--store", self.store, *arguments]
-        log = (self.folder / f"{role}-{len(self.roles)}.log").open("wb")
-        process = subprocess.Popen(command, env=self._environment(), stdout=log, stderr=log, start_new_session=True)
-        started = Role(role, process)
+        with (self.folder / f"{len(self.roles):02}-{role}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=self._environment(host),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        started = Role(role, host, process)
         self.roles.append(started)
         return started
 
     def migrate(self) -> None:
         command = [sys.executable, "-m", "mainspring", "migrate", "up", "--store", self.store]
-        subprocess.run(command, env=self._environment(), check=True, capture_output=True)
+        subprocess.run(command, cwd=ROOT, env=self._environment("a"), check=True, capture_output=True)
 
     def live(self, name: str) -> list[Role]:
-        return [role for role in self.roles if role.name == name and role.process.poll() is None]
+        """Those that run and were not asked to leave."""
+        return [role for role in self.roles if role.name == name and role.process.poll() is None and not role.leaving]
 
-    def worker_pids(self) -> list[int]:
-        return [pid for role in self.live("worker") for pid in role.worker_pids()]
+    def worker_pids(self, role: Role | None = None, *, host: str | None = None) -> list[int]:
+        return [
+            seen.pid
+            for seen in self.processes()
+            if "worker-process" in seen.command
+            and (role is None or seen.parent == role.pid)
+            and host in (None, seen.host)
+        ]
 
-    def keeper_pids(self) -> list[int]:
-        """Keepers outlive the worker that started them, so they are found by the store they serve."""
-        return [pid for pid, command in processes().items() if "keeper" in command and self.store in command]
+    def keeper_pids(self, *, host: str | None = None) -> list[int]:
+        return [seen.pid for seen in self.processes() if "keeper_main" in seen.command and host in (None, seen.host)]
 
-    def await_workers(self, count: int, *, seconds: float = 20.0) -> list[int]:
-        deadline = time.monotonic() + seconds
-        while len(pids := self.worker_pids()) < count:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{len(pids)} of {count} worker processes\n{self.logs()}")
-            time.sleep(0.02)
-        return pids
+    def await_workers(self, count: int) -> None:
+        """Until the store has seen that many start, by what they log."""
+        wait_until(lambda: self.logs().count("worker started") >= count, f"{count} workers have started", self.logs)
+
+    def processes(self) -> list[Seen]:
+        """Everything that carries this cluster's mark and is not dead."""
+        found = (look_at(int(entry.name), self._mark()) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+        return [seen for seen in found if seen is not None and seen.state not in "ZX"]
 
     def logs(self) -> str:
-        return "\n".join(f"== {path.name}\n{path.read_text()[-4000:]}" for path in sorted(self.folder.glob("*.log")))
+        return "\n".join(f"== {path.name}\n{path.read_text()}" for path in sorted(self.folder.glob("*.log")))
 
     def close(self) -> None:
+        """By pid, again until nothing is left: what is killed may have been starting something."""
+
+        def nothing_left() -> bool:
+            left = self.processes()
+            for seen in left:
+                send_signal(seen.pid, signal.SIGKILL)
+            return not left
+
         for role in self.roles:
-            self._known.update(role.family())
-            if role.process.poll() is None:
-                self._known.add(role.pid)
-        self._known.update(self.keeper_pids())
-        for pid in self._known:
-            send_signal(pid, signal.SIGCONT)
-            send_signal(pid, signal.SIGKILL)
+            role.leaving = True
+        wait_until(nothing_left, "the cluster's processes are gone")
         for role in self.roles:
             role.process.wait(timeout=10)
         self.ledger.close()
+        shutil.rmtree(self._runtime, ignore_errors=True)
 
-    def _environment(self) -> dict[str, str]:
+    def _mark(self) -> bytes:
+        return f"{SOCKET_VARIABLE}={self.ledger.path}".encode()
+
+    def _environment(self, host: str) -> dict[str, str]:
         settings = {f"MAINSPRING_{name.upper()}": value for name, value in self._settings.items()}
-        return {**os.environ, **settings, SOCKET_VARIABLE: str(self.ledger.path), "PYTHONPATH": str(Path.cwd())}
+        mark = {SOCKET_VARIABLE: str(self.ledger.path), "XDG_RUNTIME_DIR": str(self._runtime / host)}
+        return clean_environment(settings | mark)
 
 
-def processes() -> dict[int, str]:
-    """The command line of every process."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-    return found
-
-
-def descendants(root: int) -> dict[int, str]:
-    """The command lines of what descends from the process."""
-    parents: dict[int, int] = {}
-    for pid in processes():
-        try:
-            parents[pid] = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    commands = processes()
-    found: dict[int, str] = {}
-    for pid in parents:
-        ancestor = pid
-        while ancestor in parents and ancestor != root:
-            ancestor = parents[ancestor]
-        if ancestor == root and pid != root:
-            found[pid] = commands.get(pid, "")
-    return found
+def look_at(pid: int, mark: bytes) -> Seen | None:
+    """None for a process that does not carry the mark in its environment."""
+    place = Path(f"/proc/{pid}")
+    try:
+        variables = (place / "environ").read_bytes().split(b"\0")
+        if mark not in variables:
+            return None
+        fields = (place / "stat").read_text().rpartition(")")[2].split()
+        command = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return None
+    runtime = next((value for value in variables if value.startswith(b"XDG_RUNTIME_DIR=")), b"")
+    return Seen(pid, int(fields[1]), fields[0], command, os.fsdecode(runtime.rpartition(b"/")[2]))

@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,30 +34,32 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines: list[Line] = []
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(threading.RLock())
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._server.bind(str(path))
         self._server.listen(512)
-        threading.Thread(target=self._accept, name="ledger", daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, name="ledger", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
+        # A close alone does not wake the thread that waits in accept.
+        self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
+        self._thread.join(5)
         self.path.unlink(missing_ok=True)
 
-    def of(self, kind: str) -> list[Line]:
+    def of(self, kind: str, run: object = None) -> list[Line]:
         with self._changed:
-            return [line for line in self.lines if line.kind == kind]
+            return [line for line in self.lines if line.kind == kind and (run is None or line.run == str(run))]
 
-    def wait_for(self, kind: str, count: int, *, seconds: float = 30.0, run: str | None = None) -> list[Line]:
+    def wait_for(self, kind: str, count: int, *, seconds: float = 30.0, run: object = None) -> list[Line]:
         """The lines of a kind, once there are that many."""
         deadline = time.monotonic() + seconds
         with self._changed:
-            while True:
-                found = [line for line in self.lines if line.kind == kind and run in (None, line.run)]
-                if len(found) >= count:
-                    return found
+            while len(found := self.of(kind, run)) < count:
                 if not self._changed.wait(deadline - time.monotonic()):
                     raise TimeoutError(f"{len(found)} of {count} lines {kind!r} within {seconds} s")
+            return found
 
     def _accept(self) -> None:
         while True:
@@ -67,17 +70,21 @@ class Ledger:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rwb") as stream:
-            for text in stream:
-                told = json.loads(text)
-                with self._changed:
-                    self.lines.append(Line(len(self.lines), **told))
-                    self._changed.notify_all()
-                try:
-                    stream.write(b"\n")
-                    stream.flush()
-                except OSError:
-                    return
+        """Whoever tells may be killed in the middle of a line: half a line counts as not told."""
+        with connection:
+            heard = b""
+            with suppress(OSError):
+                while received := connection.recv(65536):
+                    *lines, heard = (heard + received).split(b"\n")
+                    for line in lines:
+                        self._write_down(line)
+                        connection.sendall(b"\n")
+
+    def _write_down(self, line: bytes) -> None:
+        told = json.loads(line)
+        with self._changed:
+            self.lines.append(Line(len(self.lines), **told))
+            self._changed.notify_all()
 
 
 class LedgerClient:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from random import Random
 from uuid import UUID
 
 from mainspring.core.errors import WorldError
 from mainspring.core.ids import uuid7
-from mainspring.core.model import Kind, Lane, NewJob, Run, RunFilter
+from mainspring.core.model import Job, JobState, Kind, Lane, NewJob, Run, RunFilter
 from mainspring.core.states import State
 from mainspring.ports.clock import SystemClock
-from mainspring.ports.store import Store
+from mainspring.ports.store import JobEdit, Store
 from mainspring.ports.store_time import StoreTime
 
 
@@ -21,7 +22,7 @@ class Producer:
         self.store = store
         self.random = Random(seed)
         self.accepted: list[UUID] = []
-        self.schedules: list[UUID] = []
+        self.schedules: dict[UUID, tuple[int, int]] = {}
         self._time = StoreTime(store, SystemClock())
         self._stopped = False
 
@@ -55,13 +56,40 @@ class Producer:
             identity,
             Lane("default", "default", "work"),
             kind=Kind.RECURRING,
-            document=json.dumps({"every": every, "overlap": "allow"}),
+            document=json.dumps({"every": every, "overlap": "allow", "retry": RETRY}),
             next_at=due,
             scheduled_at=due,
         )
         await self._insist([job])
-        self.schedules.append(identity)
+        self.schedules[identity] = (due, round(every * 1_000_000))
         return identity
+
+    async def end_schedules(self) -> list[str]:
+        """Pauses them, and answers what is wrong: each instant up to the last has one record (A3). Their runs count as accepted."""
+        problems = []
+        for identity, (first, step) in self.schedules.items():
+            await self._insist_pause(identity)
+            runs = await self.store.list_runs(RunFilter(job_id=identity), limit=1000)
+            instants = sorted(run.scheduled_at + number * step for run in runs for number in range(run.count))
+            began = min(instants, default=first)
+            expected = list(range(began, max(instants, default=began) + 1, step))
+            if not first - step <= began <= first + step:
+                problems.append(f"A3 schedule {identity} began at {began}, due was {first}")
+            if instants != expected:
+                missing, extra = set(expected) - set(instants), Counter(instants) - Counter(expected)
+                problems.append(f"A3 schedule {identity} of {step} us lacks {sorted(missing)}, has too many {extra}")
+            self.accepted += [run.id for run in runs if run.state is not State.SKIPPED]
+        return problems
+
+    async def _insist_pause(self, identity: UUID) -> None:
+        while True:
+            try:
+                (view,) = await self.store.jobs([identity])
+                assert view is not None
+                if await self.store.change(_paused(view.job)) is not None:
+                    return
+            except WorldError:
+                await asyncio.sleep(0.2)
 
     async def runs(self) -> list[Run | None]:
         found: list[Run | None] = []
@@ -82,10 +110,6 @@ class Producer:
             if asyncio.get_running_loop().time() > deadline:
                 return await self.runs()
             await asyncio.sleep(0.1)
-
-    async def unfinished(self) -> list[Run]:
-        words = tuple(state.word for state in (State.QUEUED, State.RUNNING, State.RETRYING, State.UNKNOWN))
-        return await self.store.list_runs(RunFilter(status=words), limit=100)
 
     def _identity(self) -> UUID:
         return uuid7(self._time.now(), self.random.randbytes(10))
@@ -111,4 +135,16 @@ class Producer:
                 return
 
 
-RETRIES = json.dumps({"retry": {"initial": "0.2s", "max": "1s", "max_attempts": 20}}, sort_keys=True)
+def _paused(job: Job) -> JobEdit:
+    return JobEdit(
+        job.id,
+        job.version,
+        state=JobState.PAUSED,
+        next_at=job.next_at,
+        next_scheduled_at=job.scheduled_at,
+        fired_through=job.fired_through,
+    )
+
+
+RETRY = {"initial": "0.2s", "max": "1s", "max_attempts": 20}
+RETRIES = json.dumps({"retry": RETRY}, sort_keys=True)
