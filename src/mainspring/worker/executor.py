@@ -49,6 +49,7 @@ class Executor:
         self.strays: set[Slot] = set()  # abandoned coroutines that have not ended
         self.board: Board | None = None
         self.on_change: Callable[[], None] = _ignore
+        self.on_abandoned: Callable[[], None] = _ignore
         self._registry = registry
         self._surroundings = around
         self._monotonic = around.clock.monotonic
@@ -437,7 +438,7 @@ class Executor:
             successor = Slot(slot.number)
             self.slots.append(successor)
             self._start(successor)
-        self.on_change()
+        self.on_abandoned()
 
     def _return(self, slot: Slot, claimed: Claimed, plan: Plan, cause: Cause | None, ended: float) -> None:
         """An abandoned handler has ended after all. A thread's slot is whole again; a coroutine's has a successor."""

@@ -114,7 +114,8 @@ def ending_of(
 ) -> Ending:
     """The list of attempts is written only where the row itself does not tell all of it."""
     attempts = claimed.attempts
-    if attempts is not None or claimed.attempt > 1 or not following.state.ended:
+    told_by_row = following.state.ended and following.outcome.value == following.state.word
+    if attempts is not None or claimed.attempt > 1 or not told_by_row:
         attempts = decide.record_attempt(
             attempts,
             number=claimed.attempt,

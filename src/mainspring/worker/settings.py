@@ -22,8 +22,8 @@ class WorkerSettings:
     beat: Duration = 3 * SECOND
     stall: Duration = 10 * SECOND
     drain: Duration = 30 * SECOND
-    prefetch: int = 1000
-    claim_max: int = 500
+    prefetch: int = 2000
+    claim_max: int = 1000
     finish_max: int = 1000
     stuck_after: Duration = 50 * MILLISECOND
     host: str = field(default_factory=socket.gethostname)

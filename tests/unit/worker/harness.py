@@ -172,6 +172,12 @@ class Store(MemoryStore):
             raise StoreUnavailable("it takes no reports")
         return await super().declare_lost(worker, evidence, beat=beat, culprit=culprit)
 
+    async def register(self, worker: WorkerInfo, tasks: Sequence[TaskInfo], *, now: Instant | None = None) -> Instant:
+        self._reachable()
+        answer = await super().register(worker, tasks)
+        self._reply("register")
+        return answer
+
     async def now(self) -> Instant:
         self._reachable()
         return await super().now()

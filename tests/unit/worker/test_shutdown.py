@@ -195,3 +195,43 @@ def test_a_stopped_worker_is_gone_from_the_store() -> None:
             return len(await house.store.workers())
 
     assert virtually(scenario()) == 0
+
+
+def test_endings_that_nobody_took_make_the_end_one_of_a_drain() -> None:
+    async def scenario() -> list[str]:
+        async with House() as house:
+            house.registry.add(slow)
+            worker = await house.worker(WorkerSettings(lease=10 * SECOND, beat=SECOND), kept=True)
+            await house.submit("slow", payload={"seconds": 1})
+            await passing(0.5)
+            house.store.down = True
+            await house.stop(worker)
+            assert house.clock.monotonic() < 20
+            return house.keeper.told
+
+    told = virtually(scenario())
+    assert "drain" in told
+    assert "bye" not in told
+
+
+def test_a_worker_without_tasks_claims_nothing() -> None:
+    async def scenario() -> int:
+        async with House() as house:
+            worker = await house.worker()
+            await passing(10)
+            await house.stop(worker)
+            return len(house.store.claims)
+
+    assert virtually(scenario()) == 0
+
+
+def test_a_registration_whose_reply_was_lost_is_repeated_under_its_id() -> None:
+    async def scenario() -> tuple[int, bool]:
+        async with House() as house:
+            house.registry.add(quick)
+            house.store.lose_reply_of = "register"
+            worker = await house.worker()
+            workers = await house.store.workers()
+            return len(workers), workers[0].id == worker.id
+
+    assert virtually(scenario()) == (1, True)
