@@ -1,10 +1,10 @@
 -- name: queued
--- Whether anything waits to be claimed.
-SELECT EXISTS (SELECT 1 FROM {schema}.runs WHERE state = 0)
+-- Whether anything waits to be claimed; read from the end of the line, so as not to pass by all that was claimed.
+SELECT id FROM {schema}.runs WHERE state = 0 ORDER BY lane DESC, priority, ready_at DESC, id DESC LIMIT 1
 
 -- name: live
--- Whether anything has not ended.
-SELECT EXISTS (SELECT 1 FROM {schema}.runs)
+-- Whether anything has not ended; read from the newest, so as not to pass by all that has.
+SELECT id FROM {schema}.runs ORDER BY id DESC LIMIT 1
 
 -- name: tally
 -- What became of the runs, by their own rows.
@@ -16,11 +16,11 @@ FROM {schema}.history WHERE state = 10
 -- From one instant of a run to a later one.
 SELECT {end} - {begin} FROM {schema}.history WHERE state = 10
 
--- name: tidy_runs
+-- name: settle_runs
 -- What vacuum would do in its own time.
 VACUUM ANALYZE {schema}.runs
 
--- name: tidy_lanes
+-- name: settle_lanes
 -- What vacuum would do in its own time.
 VACUUM ANALYZE {schema}.lanes
 

@@ -16,7 +16,7 @@ FROM history WHERE state = 10
 -- From one instant of a run to a later one.
 SELECT {end} - {begin} FROM history WHERE state = 10
 
--- name: tidy
+-- name: rest
 -- The log is brought home, so that the next measurement begins with an empty one.
 PRAGMA wal_checkpoint(TRUNCATE)
 

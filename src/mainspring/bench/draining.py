@@ -15,6 +15,7 @@ from mainspring.bench.roles import Role, started
 from mainspring.core.model import DEFAULT_QUEUE
 
 _LOOK_SECONDS = 0.05
+_START_SECONDS = 1.0  # a worker is ready before its keeper and its warmed-up imports have come to rest
 _STUCK_SECONDS = 120.0
 
 Gate = Callable[[], Awaitable[None]]
@@ -32,6 +33,7 @@ async def opened_worker(place: Place, options: Options) -> AsyncIterator[tuple[R
             await store.pause_queue(DEFAULT_QUEUE, paused=False)
 
         async with started("worker", place.url, *flags_of(options)) as worker:
+            await asyncio.sleep(_START_SECONDS)
             yield worker, gate
     finally:
         await store.close()

@@ -19,13 +19,14 @@ async def measure(place: Place, options: Options) -> Measured:
     floor = place.floor()
     way = await floors.fastest(floor, runs)
     before = await floors.measure(floor, runs, way)
+    await place.rest()
     submitted_per_second = await submit(place.url, runs)
-    await place.tidy()
+    await place.settle()
     async with opened_worker(place, options) as (worker, gate):
         used = await drained(place, worker, gate)
     tally = await place.tally()
     latency = latency_of(await place.spans("started_at", "finished_at"))
-    await place.tidy()
+    await place.rest()
     after = await floors.measure(floor, runs, way)
     return Measured(
         runs=runs,

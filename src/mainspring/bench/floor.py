@@ -12,8 +12,9 @@ from typing import Protocol
 from mainspring.bench.measured import Used
 from mainspring.worker.settings import WorkerSettings
 
-# The batches that a worker claims and finishes by.
-BATCHES = tuple(sorted({WorkerSettings().claim_max, WorkerSettings().finish_max}))
+# The batches that a worker claims and finishes by, and half of them.
+_LARGEST = max(WorkerSettings().claim_max, WorkerSettings().finish_max)
+BATCHES = (_LARGEST // 2, _LARGEST)
 _TRIAL_RUNS_MAX = 50_000
 
 

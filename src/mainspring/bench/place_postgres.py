@@ -64,10 +64,10 @@ class PostgresPlace:
         return PostgresFloor(self._address.url, self.schema, self.cpu_seconds)
 
     async def queued(self) -> bool:
-        return bool(await self._connected().fetchval(self._sql("queued")))
+        return await self._connected().fetchval(self._sql("queued")) is not None
 
     async def live(self) -> bool:
-        return bool(await self._connected().fetchval(self._sql("live")))
+        return await self._connected().fetchval(self._sql("live")) is not None
 
     async def tally(self) -> Tally:
         return Tally(*map(int, await self._connected().fetchrow(self._sql("tally"))))
@@ -75,10 +75,12 @@ class PostgresPlace:
     async def spans(self, begin: str, end: str) -> Sequence[int]:
         return [int(row[0]) for row in await self._connected().fetch(self._sql("spans", begin=begin, end=end))]
 
-    async def tidy(self) -> None:
-        for name in ("tidy_runs", "tidy_lanes"):
-            await self._connected().execute(self._sql(name), timeout=60)
+    async def rest(self) -> None:
         await self._connected().execute("CHECKPOINT", timeout=60)
+
+    async def settle(self) -> None:
+        for name in ("settle_runs", "settle_lanes"):
+            await self._execute(name)
 
     def cpu_seconds(self) -> float | None:
         """Of the server whole: its living processes, and those that have ended."""

@@ -72,17 +72,19 @@ class SqlitePlace:
         sql = _QUERIES["spans"].format(begin=begin, end=end)
         return [row[0] for row in await self._read(lambda connection: connection.execute(sql).fetchall())]
 
-    async def tidy(self) -> None:
-        await asyncio.to_thread(self._tidy)
+    async def rest(self) -> None:
+        await asyncio.to_thread(self._rest)
+
+    async def settle(self) -> None: ...
 
     def cpu_seconds(self) -> float | None:
         """SQLite runs inside of the worker: its share is in Python's."""
         return None
 
-    def _tidy(self) -> None:
+    def _rest(self) -> None:
         connection = File(self._path).open_writer()
         try:
-            connection.execute(_QUERIES["tidy"]).fetchall()
+            connection.execute(_QUERIES["rest"]).fetchall()
         finally:
             connection.close()
 

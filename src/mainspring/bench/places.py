@@ -46,8 +46,12 @@ class Place(Protocol):
         """Of each ended run the microseconds from one column of history to another."""
         ...
 
-    async def tidy(self) -> None:
-        """Brings the store to rest between two measurements: what one left to do is not charged to the next."""
+    async def rest(self) -> None:
+        """Brings the store to rest before something is stored: what is left to do is not charged to what follows."""
+        ...
+
+    async def settle(self) -> None:
+        """After something was stored: what upkeep would have done by the time that it is needed. The floor does the same."""
         ...
 
     def cpu_seconds(self) -> float | None:

@@ -20,7 +20,7 @@ async def measure(place: Place, options: Options) -> Measured:
     floor = place.floor()
     way = await floors.fastest(floor, runs)
     before = await floors.measure(floor, runs, way)
-    await place.tidy()
+    await place.rest()
     rates: list[float] = []
     async with opened_worker(place, options) as (worker, gate):
 
@@ -33,7 +33,7 @@ async def measure(place: Place, options: Options) -> Measured:
         used = replace(used, python=used.python + time.process_time() - own)
     tally = await place.tally()
     latency = latency_of(await place.spans("created_at", "started_at"))
-    await place.tidy()
+    await place.rest()
     after = await floors.measure(floor, runs, way)
     return Measured(
         runs=runs,
