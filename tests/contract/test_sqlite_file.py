@@ -17,6 +17,7 @@ from mainspring.core.errors import Conflict, SchemaError, StoreRefuses, StoreUna
 from mainspring.core.model import DAY, RunFilter, Verdict
 from mainspring.stores.sqlite import connection as connections
 from mainspring.stores.sqlite.connection import File
+from mainspring.stores.sqlite.migrating import STEPS
 from mainspring.stores.sqlite.session import Session
 from mainspring.stores.sqlite.store import SqliteStore
 from tests.contract.helpers import (
@@ -65,7 +66,7 @@ class TestSchema:
         (tmp_path / "empty.db").touch()
         with pytest.raises(SchemaError, match="run `mainspring migrate up`"):
             await SqliteStore(tmp_path / "empty.db").open()
-        assert await SqliteStore(tmp_path / "empty.db").migrations.up() == ["0001_initial"]
+        assert await SqliteStore(tmp_path / "empty.db").migrations.up() == [step.name for step in STEPS]
 
     async def test_a_file_of_somebody_else_is_left_alone(self, tmp_path: Path) -> None:
         connection = File(tmp_path / "theirs.db").create()

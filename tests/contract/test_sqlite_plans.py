@@ -96,6 +96,8 @@ def test_what_comes_in_order_is_not_sorted(file: sqlite3.Connection, name: str) 
         ("list_past_of_state", "history_not_completed (state=?"),
         ("list_running", "runs_running"),
         ("list_aside", "runs_aside"),
+        ("list_unknown", "runs_claim (lane=?"),
+        ("unknown_job_ids", "runs_claim (lane=?"),
         ("job_ids", "jobs USING INDEX sqlite_autoindex_jobs_1 (id<?"),
         ("live_job_ids", "runs USING INDEX sqlite_autoindex_runs_1 (id<?"),
         ("live_fired_ids", "runs USING INDEX runs_of_job (job_id<?"),

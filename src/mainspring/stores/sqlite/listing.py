@@ -19,7 +19,7 @@ T = TypeVar("T")
 Values = Mapping[str, Value]
 
 _LIVE = frozenset({State.QUEUED, State.RUNNING, State.HELD, State.RETRYING, State.PARKED, State.UNKNOWN})
-_ASIDE = frozenset({State.RETRYING, State.PARKED, State.UNKNOWN})
+_ASIDE = frozenset({State.HELD, State.RETRYING, State.PARKED, State.UNKNOWN})
 _OTHER_ENDS = (State.FAILED, State.CANCELLED, State.SKIPPED)
 _RUN_WORDS = frozenset(state.word for state in State)
 _NEWEST = b"\xff" * 17  # above every id, so that the index is sought from its end
@@ -129,8 +129,10 @@ def _run_sources(where: RunFilter) -> list[tuple[str, int | None]]:
     live = wanted & _LIVE
     if live and (where.worker is not None or live <= {State.RUNNING, State.PARKED}):
         sources.append(("list_running", None))
+    elif live and live <= _ASIDE:
+        sources += [("list_aside", None), ("list_unknown", None)]
     elif live:
-        sources.append(("list_aside" if live <= _ASIDE else "list_live", None))
+        sources.append(("list_live", None))
     if State.COMPLETED in wanted:
         sources.append(("list_past", None))
     else:
@@ -213,6 +215,7 @@ def _job_values(session: Session, where: JobFilter, after: UUID | None) -> dict[
     states = [int(state) for state in JobState if not where.status or state.word in where.status]
     return {
         "lanes": lanes,
+        "unknown": _unknown_lanes(session),
         "kind": None if where.kind is None else int(where.kind),
         "key": where.key,
         "created_by": where.created_by,
@@ -243,7 +246,7 @@ def _job_sources(where: JobFilter) -> list[tuple[str, int | None]]:
     wanted = _states(words)
     live = wanted & _LIVE
     if live and live <= _ASIDE | {State.RUNNING}:
-        sources += [("running_job_ids", None), ("aside_job_ids", None)]
+        sources += [("running_job_ids", None), ("aside_job_ids", None), ("unknown_job_ids", None)]
     elif live:
         sources += [("live_job_ids", None), ("live_fired_ids", None)]
     if State.COMPLETED in wanted:

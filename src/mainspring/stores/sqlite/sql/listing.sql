@@ -39,6 +39,13 @@ SELECT * FROM live_runs
 WHERE number IN (SELECT rowid FROM runs INDEXED BY runs_aside WHERE state > 1 AND state IN (SELECT value FROM json_each(:states)))
   AND /* runs */ ORDER BY id DESC LIMIT :limit;
 
+-- name: list_unknown
+-- Queued runs that show as held, since nobody ever registered their task.
+SELECT * FROM live_runs
+WHERE number IN (SELECT rowid FROM runs INDEXED BY runs_claim
+                 WHERE state = 0 AND lane IN (SELECT value FROM json_each(:unknown)))
+  AND /* runs */ ORDER BY id DESC LIMIT :limit;
+
 -- name: list_past
 -- Ended runs and skipped occurrences, newest first.
 SELECT * FROM past_runs WHERE /* runs */ ORDER BY id DESC LIMIT :limit;
@@ -111,6 +118,12 @@ WHERE worker IS NOT NULL AND kind < 2 AND job_id < :after AND /* jobs */ ORDER B
 -- One-time jobs whose run is held, retrying, parked or unknown.
 SELECT job_id FROM runs INDEXED BY runs_aside
 WHERE state > 1 AND kind < 2 AND job_id < :after AND /* jobs */ ORDER BY job_id DESC;
+
+-- name: unknown_job_ids
+-- One-time jobs whose task nobody ever registered.
+SELECT job_id FROM runs INDEXED BY runs_claim
+WHERE state = 0 AND lane IN (SELECT value FROM json_each(:unknown)) AND kind < 2 AND job_id < :after AND /* jobs */
+ORDER BY job_id DESC;
 
 -- name: past_completed_ids
 -- One-time jobs that completed and have the id of their run; :floor bounds how far back is looked.
