@@ -40,7 +40,7 @@ class Deaths:
     def __init__(self, store: Store, bus: Bus) -> None:
         self._store = store
         self._bus = bus
-        self._telling: set[asyncio.Task[None]] = set()
+        self.telling: set[asyncio.Task[None]] = set()
 
     def tell(self, dead: Dead, *, clean: bool) -> None:
         """Goes on in the background, until the store has answered."""
@@ -48,18 +48,18 @@ class Deaths:
             return
         evidence = Evidence.DRAIN if dead.left_threads else Evidence.DEATH
         task = asyncio.create_task(self._tell(dead.worker, evidence), name=f"death of {dead.worker}")
-        self._telling.add(task)
+        self.telling.add(task)
         task.add_done_callback(self._told)
 
     async def close(self) -> None:
         """A moment for what is being told; the keeper tells it too."""
-        if self._telling:
-            await asyncio.wait(self._telling, timeout=2 * KEEPER_FIRST_SECONDS)
-        for task in self._telling:
+        if self.telling:
+            await asyncio.wait(self.telling, timeout=2 * KEEPER_FIRST_SECONDS)
+        for task in self.telling:
             task.cancel()
 
     def _told(self, task: asyncio.Task[None]) -> None:
-        self._telling.discard(task)
+        self.telling.discard(task)
         if not task.cancelled() and task.exception() is not None:
             _log.error("%s could not be told", task.get_name(), exc_info=task.exception())
 

@@ -195,6 +195,6 @@ async def test_replacing_all_drains_them_and_starts_others(house: House) -> None
     first = await house.next()
     first.ready.set()
     house.now += HEALTHY_AFTER_SECONDS
-    await turns(lambda: house.supervisor.ready.is_set())
+    await turns(house.supervisor.ready.is_set)
     await house.supervisor.replace_all()
     assert (await house.next()).pid == 2
