@@ -51,7 +51,7 @@ def test_quick_handlers_are_prefetched_in_large_claims() -> None:
                 await house.ended(run_id)
             return max(count for count, _ in house.store.claims)
 
-    assert virtually(scenario()) == 500
+    assert virtually(scenario()) == WorkerSettings().claim_max
 
 
 def test_prefetched_runs_stuck_behind_long_handlers_are_given_back() -> None:
