@@ -45,6 +45,7 @@ from mainspring.core.model import (
     Verdict,
     WorkerInfo,
 )
+from mainspring.ports.timetables import Timetables
 
 
 class Topic(StrEnum):
@@ -184,7 +185,7 @@ class Migrations(Protocol):
         ...
 
 
-class Store(Protocol):
+class Store(Timetables, Protocol):
     """Everything that is remembered. Safe to use from one event loop; safe against any number of other processes."""
 
     @property

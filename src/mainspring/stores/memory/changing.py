@@ -21,6 +21,7 @@ from mainspring.stores.memory.firing import (
     weigh_overlap,
 )
 from mainspring.stores.memory.tables import Tables
+from mainspring.stores.memory.timetables import note_version
 
 EVENT_OF_RESOLUTION = {
     State.COMPLETED: Event.RESOLVE_COMPLETED,
@@ -48,6 +49,8 @@ def change(tables: Tables, edit: JobEdit, now: Instant) -> Job | None:
     if fired is not None:
         _move_key(tables, job, edited)
         tables.put_job(edited)
+        if edit.definition_changed and edited.kind is Kind.RECURRING:
+            note_version(tables, edited)
     tables.hint(Topic.JOBS)
     return replace(edited)
 
@@ -156,6 +159,7 @@ def _cancel_runs(
 
 def _forget(tables: Tables, job_id: UUID) -> None:
     job = tables.drop_job(job_id)
+    tables.versions.pop(job_id, None)
     if job is not None:
         tables.free_key(job.lane.namespace, job.key, job_id)
     run_id = tables.standing.pop(job_id, None)

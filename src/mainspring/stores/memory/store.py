@@ -43,6 +43,7 @@ from mainspring.ports.store import (
 )
 from mainspring.stores.memory import changing, firing, keeping, listing, living, submitting, working
 from mainspring.stores.memory.tables import Tables
+from mainspring.stores.memory.timetables import TimetableVerbs
 
 Listener = Callable[[Hint], None]
 
@@ -74,7 +75,7 @@ class Memory:
         self.epoch += 1
 
 
-class MemoryStore:
+class MemoryStore(TimetableVerbs):
     """One handle; given the `memory` of another it sees the same rows and signs, as a second program would.
 
     `process_signs` makes it behave like a store whose signs of life are locks of the operating system: beats only

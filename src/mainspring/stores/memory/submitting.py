@@ -11,6 +11,7 @@ from mainspring.core.model import DAY, Instant, Job, JobState, Kind, NewJob, Run
 from mainspring.core.states import State
 from mainspring.ports.store import Submitted, Topic
 from mainspring.stores.memory.tables import Tables
+from mainspring.stores.memory.timetables import note_version
 
 
 def submit(tables: Tables, jobs: Sequence[NewJob], *, repeat: bool, now: Instant) -> list[Submitted]:
@@ -57,7 +58,10 @@ def _store(tables: Tables, new: NewJob, now: Instant) -> None:
     if new.kind is Kind.IMMEDIATE:
         tables.add_run(_run_of(new, now))
     else:
-        tables.put_job(_job_of(new, now))
+        job = _job_of(new, now)
+        tables.put_job(job)
+        if job.kind is Kind.RECURRING:
+            note_version(tables, job)
         tables.hint(Topic.JOBS)
 
 

@@ -21,6 +21,7 @@ from mainspring.core.model import (
 )
 from mainspring.core.states import Event, State, after
 from mainspring.ports.store import Hint, Sign, Topic
+from mainspring.ports.timetables import JobVersion, StoredCalendar
 from mainspring.stores.memory.lines import Line
 
 OVERLAP = "overlap"
@@ -51,6 +52,8 @@ class Tables:
         self.history: dict[UUID, Run] = {}
         self.dead_letters: dict[UUID, Run] = {}
         self.uniques: dict[tuple[str, str], UUID] = {}
+        self.calendars: dict[tuple[str, str], StoredCalendar] = {}
+        self.versions: dict[UUID, list[JobVersion]] = {}
         self.tasks: dict[tuple[str, str], TaskInfo] = {}
         self.queue_rows: dict[tuple[str, str], QueueInfo] = {}
         self.workers: dict[UUID, WorkerRow] = {}

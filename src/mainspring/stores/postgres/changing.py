@@ -161,6 +161,7 @@ class Changing(Scheduling):
             return
         await self._rows(connection, "free_keys_of_jobs", jobs)
         await self._rows(connection, "drop_jobs", jobs)
+        await self._rows(connection, "drop_versions", jobs)
         await self._rows(connection, "forget_live", jobs)
         await self._rows(connection, "forget_past_own", jobs, since)
         await self._rows(connection, "forget_past_others", jobs, since)

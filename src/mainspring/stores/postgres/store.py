@@ -16,13 +16,14 @@ from mainspring.stores.postgres.living import Living
 from mainspring.stores.postgres.migrating import Migrating
 from mainspring.stores.postgres.pool import close_quietly
 from mainspring.stores.postgres.signs import SignsOfLife
+from mainspring.stores.postgres.timetables import TimetableVerbs
 from mainspring.stores.postgres.working import Working
 
 if TYPE_CHECKING:
     import asyncpg
 
 
-class PostgresStore(Changing, Working, Living, Listing, Keeping, SignsOfLife, Migrating):
+class PostgresStore(Changing, Working, Living, Listing, Keeping, TimetableVerbs, SignsOfLife, Migrating):
     """`postgresql://user@host/database?schema=mainspring&pooler=transaction&pool_size=8`, the last three optional."""
 
     def __init__(self, url: str) -> None:

@@ -51,6 +51,7 @@ from mainspring.stores.sqlite.hub import Hub
 from mainspring.stores.sqlite.migrating import SqliteMigrations
 from mainspring.stores.sqlite.session import MachineClock, Session
 from mainspring.stores.sqlite.signs import SignFiles
+from mainspring.stores.sqlite.timetables import TimetableVerbs
 
 T = TypeVar("T")
 READERS = 2
@@ -58,7 +59,7 @@ READERS = 2
 CAPABILITIES = Capabilities(name="sqlite", process_signs=True, session_signs=False, hints=True, durable=True)
 
 
-class SqliteStore:
+class SqliteStore(TimetableVerbs):
     """One file, any number of processes on one machine.
 
     SQLite keeps its locks in the memory of the process, so no connection may be open across a fork: before one, the

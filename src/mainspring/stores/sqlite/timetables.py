@@ -9,10 +9,16 @@ from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
-from mainspring.core.errors import Conflict, NotFound, StaleVersion
+from mainspring.core.errors import NotFound
 from mainspring.core.model import Instant, Job
 from mainspring.ports.store import Topic
-from mainspring.ports.timetables import CalendarMark, JobVersion, StoredCalendar
+from mainspring.ports.timetables import (
+    CalendarMark,
+    JobVersion,
+    StoredCalendar,
+    refuse_stale_calendar,
+    refuse_used_calendar,
+)
 from mainspring.stores.sqlite.rows import read_jobs
 from mainspring.stores.sqlite.session import Session
 
@@ -84,20 +90,13 @@ def put_calendar(
 def delete_calendar(session: Session, name: str, expected: int | None, namespace: str) -> None:
     if _held(session, name, namespace, expected) is None:
         raise NotFound(f"no calendar is named {name!r}")
-    users = jobs_using_calendar(session, name, namespace, None, 1)
-    if users:
-        raise Conflict(
-            f"calendar {name!r} is used by job {users[0].id}; take it out of the schedules that use it, or cancel them"
-        )
+    refuse_used_calendar(name, [job.id for job in jobs_using_calendar(session, name, namespace, None, 1)])
     session.run("delete_calendar", (namespace, name))
 
 
 def _held(session: Session, name: str, namespace: str, expected: int | None) -> StoredCalendar | None:
     found = calendars(session, [name], namespace)
-    version = found[0].version if found else 0
-    if expected is not None and expected != version:
-        held = f"has version {version}" if version else "does not exist"
-        raise StaleVersion(f"calendar {name!r} {held}; read it again")
+    refuse_stale_calendar(name, found[0].version if found else 0, expected)
     return found[0] if found else None
 
 
