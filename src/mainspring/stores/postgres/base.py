@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
@@ -23,12 +24,27 @@ Answer = TypeVar("Answer")
 HERE = Path(__file__).parent
 QUERIES = load_queries(HERE / "sql")
 CLOCK_AGE_MAX_SECONDS = 30.0
+_EQUALITY = re.compile(r"\((\w+\.\w+) = (\w+\.\w+)\)")
 LOOKED_BACK = 2 * DAY  # how far before its id's own time a run can have ended
 
 
 def for_schema(sql: str, schema: str) -> str:
     """The SQL files are written for the schema `mainspring`."""
     return sql.replace("mainspring.", f'"{schema}".')
+
+
+def statements(address: Address) -> dict[str, str]:
+    """Every block as it is sent there.
+
+    Plans that are kept may have been made on empty tables, where to read all of a table and look for each row among
+    the keys seems cheap. Written as a list of one, an equality (in parentheses in the files) can only be used the
+    other way round: from each key into the index. Plans that are made anew each time need no such help.
+    """
+    sql = {name: for_schema(text, address.schema) for name, text in QUERIES.items()}
+    if address.pooler:
+        return sql | {"claim": sql["claim"].replace("{places}", sql["places_listed"])}
+    sql |= {"claim": sql["claim"].replace("{places}", sql["places_joined"])}
+    return {name: _EQUALITY.sub(r"\1 = ANY (ARRAY[\2])", text) for name, text in sql.items()}
 
 
 class Base:
@@ -39,7 +55,7 @@ class Base:
         self._pool = Pool(address, address.pool_size)
         self._vital = Pool(address, 1)
         self._hints = Hints(address)
-        self._sql = {name: for_schema(sql, address.schema) for name, sql in QUERIES.items()}
+        self._sql = statements(address)
         self._lane_ids: dict[Lane, int] = {}
         self._lanes: dict[int, Lane] = {}
         self._known: set[tuple[str, str]] = set()
@@ -48,15 +64,12 @@ class Base:
 
     def _use(self, address: Address) -> None:
         """What opening found out about the way to the server."""
+        self._sql.update(statements(address))
         self._address = self._pool.address = self._vital.address = self._hints.address = address
 
     @property
     def address(self) -> Address:
         return self._address
-
-    def statement(self, name: str) -> str:
-        """The SQL of a named block as this store sends it: for looking at plans."""
-        return self._sql[name]
 
     # --- asking
 

@@ -30,6 +30,7 @@ SESSION = {
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    "enable_material": "off",
     "default_transaction_isolation": "read committed",
     "lock_timeout": "4s",
     "idle_in_transaction_session_timeout": "30s",

@@ -12,7 +12,7 @@ UPDATE mainspring.jobs j
 UPDATE mainspring.jobs j
    SET state = 5, next_at = NULL, scheduled_at = NULL, version = j.version + 1, updated_at = $2, paused_at = NULL
   FROM unnest($1::uuid[]) AS k (id)
- WHERE j.id = k.id AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
+ WHERE (j.id = k.id) AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
 
 -- name: jobs_of_runs
 -- Whose runs these ids are, live or ended; unlocked, to know what to lock.

@@ -56,12 +56,19 @@ UPDATE mainspring.runs r
    SET state = 1, worker = $1, fence = r.fence + 1, attempt = r.attempt + 1, started_at = (SELECT now FROM clock),
        lateness = CASE WHEN r.attempt = 0 THEN greatest(0, (SELECT now FROM clock) - greatest(r.scheduled_at, r.created_at))
                        ELSE r.lateness END
-  FROM fit f
- -- A join by place, and a guard that no index fits: a plan made on an empty table must not scan an index on a full one.
- WHERE r.ctid = f.place AND r.state + 0 = 0
+{places}
 RETURNING r.id, r.fence, r.attempt, r.spent, r.deaths, r.payload, r.document, r.scheduled_at, r.started_at,
           nullif(r.job_id, r.id),          r.priority, r.catch_up, r.attempts, r.lateness, r.created_at, r.lane,
           ((128 - r.priority)::bigint << 52) | r.ready_at
+
+-- name: places_joined
+-- For plans that are kept: whatever size the table has, nothing is cheaper than to go to each place.
+  FROM fit f
+ WHERE r.ctid = f.place AND r.state + 0 = 0
+
+-- name: places_listed
+-- For plans that are made anew each time, with the planner's own settings.
+ WHERE r.ctid = ANY (ARRAY(SELECT place FROM fit)) AND r.state = 0
 
 -- name: lanes
 -- All lanes there are; they are few and stay.
@@ -167,7 +174,7 @@ SELECT v.*, w.evidence, w.culprit
      WHERE w.id IS NULL OR w.lost_at IS NOT NULL
      ORDER BY r.id
      LIMIT $1) AS k
-  JOIN mainspring.live_runs v ON v.id = k.id
+  JOIN mainspring.live_runs v ON (v.id = k.id)
   LEFT JOIN mainspring.workers w ON w.id = v.worker
 
 -- name: scheduler_beat

@@ -10,7 +10,7 @@ WITH clock AS MATERIALIZED (
        AS k (id, fence, ended_result, ended_attempts)
     -- Spelled so that only the primary key fits: the index of what runs keeps dead entries of the worker's past. The
     -- arrays are hidden in subqueries: by their length alone the planner would rather read the whole table.
-    WHERE r.id = k.id AND r.fence = k.fence AND r.worker IS NOT DISTINCT FROM $5 AND r.state + 0 = 1
+    WHERE (r.id = k.id) AND r.fence = k.fence AND r.worker IS NOT DISTINCT FROM $5 AND r.state + 0 = 1
       AND r.cancel_requested_at IS NULL AND r.key IS NULL AND r.kind <> 2
     RETURNING r.id, r.job_id, r.ready_at, r.scheduled_at, r.created_at, r.started_at, r.lateness, r.expires_at,
               r.cancel_requested_at, r.fence, r.lane, r.attempt, r.spent, r.deaths, r.kind, r.priority,
@@ -39,7 +39,7 @@ SELECT h.id, h.fence
 SELECT j.id
   FROM mainspring.jobs j
   JOIN (SELECT DISTINCT r.job_id FROM mainspring.runs r WHERE r.id = ANY ($1::uuid[]) AND r.kind = 2) AS k
-    ON j.id = k.job_id AND j.shard = get_byte(uuid_send(k.job_id), 15)::smallint
+    ON (j.id = k.job_id) AND j.shard = get_byte(uuid_send(k.job_id), 15)::smallint
  ORDER BY j.id
    FOR UPDATE OF j
 
@@ -58,7 +58,7 @@ WITH ended AS (
     USING unnest((SELECT $1::uuid[]), (SELECT $2::smallint[]), (SELECT $3::text[]), (SELECT $4::bytea[]),
                  (SELECT $5::text[]), (SELECT $6::integer[]), (SELECT $7::integer[]), (SELECT $8::text[]))
        AS k (id, state, reason, result, error, spent, deaths, attempts)
-    WHERE r.id = k.id
+    WHERE (r.id = k.id)
     RETURNING r.id, r.job_id, r.ready_at, r.scheduled_at, r.created_at, r.started_at, r.lateness, r.expires_at,
               r.cancel_requested_at, r.fence, r.lane, r.attempt, r.kind, r.priority, r.catch_up,
               r.stands_for_job, r.worker, r.replaces, r.payload, r.origin, r.document, r.key, r.progress,
@@ -112,7 +112,7 @@ UPDATE mainspring.runs r
               (SELECT $5::text[]), (SELECT $6::integer[]), (SELECT $7::integer[]), (SELECT $8::text[]),
               (SELECT $9::integer[]))
     AS k (id, state, ready_at, reason, error, spent, deaths, attempts, taken_back)
- WHERE r.id = k.id
+ WHERE (r.id = k.id)
 RETURNING r.lane, r.state
 
 -- name: release_overlap
@@ -125,7 +125,7 @@ UPDATE mainspring.runs r
      WHERE h.job_id = ANY ($1::uuid[]) AND h.job_id <> h.id AND h.state = 2 AND h.reason = 'overlap'
        AND NOT EXISTS (
             SELECT 1 FROM mainspring.runs o
-             WHERE o.job_id = h.job_id AND o.job_id <> o.id AND NOT (o.state = 2 AND coalesce(o.reason, '') = 'overlap'))
+             WHERE (o.job_id = h.job_id) AND o.job_id <> o.id AND NOT (o.state = 2 AND coalesce(o.reason, '') = 'overlap'))
      ORDER BY h.job_id, h.scheduled_at, h.id)
 RETURNING r.lane
 
@@ -134,7 +134,7 @@ RETURNING r.lane
 UPDATE mainspring.runs r
    SET progress = k.progress
   FROM unnest((SELECT $1::uuid[]), (SELECT $2::bigint[]), (SELECT $3::text[])) AS k (id, fence, progress)
- WHERE r.id = k.id AND r.fence = k.fence AND r.worker IS NOT DISTINCT FROM $4 AND r.state + 0 = 1
+ WHERE (r.id = k.id) AND r.fence = k.fence AND r.worker IS NOT DISTINCT FROM $4 AND r.state + 0 = 1
 RETURNING r.id
 
 -- name: claimed_unseen

@@ -22,27 +22,27 @@ SELECT r.* FROM mainspring.live_runs r WHERE r.id = ANY ($1::uuid[])
 -- Rows of jobs by id.
 SELECT v.*
   FROM unnest($1::uuid[]) AS k (id)
-  JOIN mainspring.future_jobs v ON v.id = k.id AND v.shard = get_byte(uuid_send(k.id), 15)::smallint
+  JOIN mainspring.future_jobs v ON (v.id = k.id) AND v.shard = get_byte(uuid_send(k.id), 15)::smallint
 
 -- name: runs_of_jobs
 -- Of each job the newest run, live or ended, and the one by which a one-time job is known.
 SELECT n.*
   FROM unnest($1::uuid[]) AS k (id)
  CROSS JOIN LATERAL (
-    (SELECT r.* FROM mainspring.live_runs r WHERE r.id = k.id AND r.job_id = k.id)
+    (SELECT r.* FROM mainspring.live_runs r WHERE (r.id = k.id) AND r.job_id = k.id)
     UNION ALL
-    (SELECT r.* FROM mainspring.live_runs r WHERE r.job_id = k.id AND r.job_id <> r.id ORDER BY r.id DESC LIMIT 1)
+    (SELECT r.* FROM mainspring.live_runs r WHERE (r.job_id = k.id) AND r.job_id <> r.id ORDER BY r.id DESC LIMIT 1)
     UNION ALL
     (SELECT r.* FROM mainspring.live_runs r
-      WHERE r.job_id = k.id AND r.job_id <> r.id AND r.stands_for_job LIMIT 1)
+      WHERE (r.job_id = k.id) AND r.job_id <> r.id AND r.stands_for_job LIMIT 1)
     UNION ALL
-    (SELECT r.* FROM mainspring.past_runs r WHERE r.id = k.id AND r.job_id = k.id AND r.finished_at >= $2)
-    UNION ALL
-    (SELECT r.* FROM mainspring.past_runs r
-      WHERE r.job_id = k.id AND r.job_id <> r.id AND r.finished_at >= $2 ORDER BY r.id DESC LIMIT 1)
+    (SELECT r.* FROM mainspring.past_runs r WHERE (r.id = k.id) AND (r.job_id = k.id) AND r.finished_at >= $2)
     UNION ALL
     (SELECT r.* FROM mainspring.past_runs r
-      WHERE r.job_id = k.id AND r.job_id <> r.id AND r.finished_at >= $2 AND r.stands_for_job LIMIT 1)) AS n
+      WHERE (r.job_id = k.id) AND r.job_id <> r.id AND r.finished_at >= $2 ORDER BY r.id DESC LIMIT 1)
+    UNION ALL
+    (SELECT r.* FROM mainspring.past_runs r
+      WHERE (r.job_id = k.id) AND r.job_id <> r.id AND r.finished_at >= $2 AND r.stands_for_job LIMIT 1)) AS n
 
 -- name: list_runs
 -- Newest first, live and ended.

@@ -14,7 +14,7 @@ SELECT v.*
              LIMIT $3) AS d
      ORDER BY d.scheduled_at, d.id
      LIMIT $3) AS k
-  JOIN mainspring.future_jobs v ON v.id = k.id AND v.shard = k.shard
+  JOIN mainspring.future_jobs v ON (v.id = k.id) AND v.shard = k.shard
  ORDER BY k.scheduled_at, k.id
 
 -- name: lock_jobs
@@ -23,7 +23,7 @@ SELECT j.id, l.namespace, l.queue, l.task, l.region, l.placement, j.kind, j.stat
        j.document, j.key, j.next_at, j.scheduled_at, j.fired_through, j.version, j.runs_made, j.created_at,
        j.updated_at, j.created_by, j.paused_at, j.expires_at, j.shard, j.lane
   FROM unnest($1::uuid[]) AS k (id)
-  JOIN mainspring.jobs j ON j.id = k.id AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
+  JOIN mainspring.jobs j ON (j.id = k.id) AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
   JOIN mainspring.lanes l ON l.id = j.lane
  ORDER BY j.id
    FOR UPDATE OF j
@@ -34,7 +34,7 @@ WITH fired AS (
     DELETE FROM mainspring.jobs j
     USING unnest($1::uuid[], $2::integer[], $3::uuid[], $4::bigint[], $5::boolean[])
        AS k (id, version, run_id, due_at, catch_up)
-    WHERE j.id = k.id AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
+    WHERE (j.id = k.id) AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
       AND j.version = k.version AND j.state = 0 AND j.kind = 1
       AND (j.expires_at IS NOT NULL OR j.document IS NULL OR strpos(j.document, '"expires_in"') = 0)
     RETURNING k.run_id, j.id, k.due_at, j.created_at, j.expires_at, j.lane, j.kind, j.priority, k.catch_up, j.payload,
@@ -60,13 +60,13 @@ UPDATE mainspring.jobs j
        runs_made = j.runs_made + k.runs
   FROM unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::integer[])
     AS k (id, state, next_at, scheduled_at, fired_through, runs)
- WHERE j.id = k.id AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
+ WHERE (j.id = k.id) AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
 
 -- name: drop_jobs
 -- Rows of jobs that have fired, were cancelled or deleted.
 DELETE FROM mainspring.jobs j
  USING unnest($1::uuid[]) AS k (id)
- WHERE j.id = k.id AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
+ WHERE (j.id = k.id) AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
 
 -- name: promote
 -- Retrying runs whose time has come, in their order; whoever holds one is left alone.

@@ -42,7 +42,7 @@ RETURNING id
 INSERT INTO mainspring.job_versions (job_id, version, since, lane, priority, payload, document)
 SELECT j.id, j.version, $2, j.lane, j.priority, j.payload, j.document
   FROM unnest($1::uuid[]) AS k (id)
-  JOIN mainspring.jobs j ON j.id = k.id AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
+  JOIN mainspring.jobs j ON (j.id = k.id) AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
  WHERE j.kind = 2
     ON CONFLICT (job_id, version) DO NOTHING
 
@@ -72,11 +72,11 @@ DELETE FROM mainspring.uniques u
 SELECT k.id
   FROM unnest($1::uuid[]) AS k (id)
  WHERE EXISTS (SELECT 1 FROM mainspring.jobs j
-                WHERE j.id = k.id AND j.shard = get_byte(uuid_send(k.id), 15)::smallint AND NOT k.id = ANY ($3))
-    OR EXISTS (SELECT 1 FROM mainspring.runs r WHERE r.id = k.id AND NOT k.id = ANY ($3))
-    OR EXISTS (SELECT 1 FROM mainspring.runs r WHERE r.job_id = k.id AND r.job_id <> r.id)
-    OR EXISTS (SELECT 1 FROM mainspring.history h WHERE h.id = k.id AND h.finished_at >= $2)
-    OR EXISTS (SELECT 1 FROM mainspring.history h WHERE h.job_id = k.id AND h.job_id <> h.id AND h.finished_at >= $2)
+                WHERE (j.id = k.id) AND j.shard = get_byte(uuid_send(k.id), 15)::smallint AND NOT k.id = ANY ($3))
+    OR EXISTS (SELECT 1 FROM mainspring.runs r WHERE (r.id = k.id) AND NOT k.id = ANY ($3))
+    OR EXISTS (SELECT 1 FROM mainspring.runs r WHERE (r.job_id = k.id) AND r.job_id <> r.id)
+    OR EXISTS (SELECT 1 FROM mainspring.history h WHERE (h.id = k.id) AND h.finished_at >= $2)
+    OR EXISTS (SELECT 1 FROM mainspring.history h WHERE (h.job_id = k.id) AND h.job_id <> h.id AND h.finished_at >= $2)
 
 -- name: withdraw_runs
 -- Repeats that turned out to have been stored before.
@@ -86,4 +86,4 @@ DELETE FROM mainspring.runs WHERE id = ANY ($1::uuid[])
 -- Repeats of delayed and recurring jobs that have fired since.
 DELETE FROM mainspring.jobs j
  USING unnest($1::uuid[]) AS k (id)
- WHERE j.id = k.id AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
+ WHERE (j.id = k.id) AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
