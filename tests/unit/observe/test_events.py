@@ -6,6 +6,8 @@ import logging
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mainspring.core.model import Claimed, Ending
 from mainspring.core.states import Outcome, State
@@ -127,6 +129,15 @@ def test_a_bucket_holds_what_is_at_most_its_bound() -> None:
         histogram.add(microseconds)
     buckets = dict(histogram.buckets())
     assert (buckets["0.001"], buckets["0.0025"], buckets["+Inf"]) == (1, 2, 3)
+
+
+@given(st.lists(st.integers(0, 10**11) | st.sampled_from([1_000, 2_500, 3_600_000_000]), max_size=60))
+def test_a_batch_falls_into_the_same_buckets_as_one_by_one(spans: list[int]) -> None:
+    singly, together = Histogram(), Histogram()
+    for span in spans:
+        singly.add(span)
+    together.add_many(spans)
+    assert together.sums() == singly.sums()
 
 
 def test_a_tally_travels_between_processes() -> None:
