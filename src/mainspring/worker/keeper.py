@@ -33,7 +33,7 @@ _BLOCKED_PATIENCE = 1.0
 _OWN_PAUSE = 2.0  # a look that comes this much later than planned: the keeper itself did not run
 _LINGER = 5.0
 _LAST_WORDS = 0.5
-_GIVE_UP = 3600.0
+_GIVE_UP = 600.0
 _RESCUE_MAX = 500
 
 _log = logging.getLogger("mainspring.keeper")
@@ -136,12 +136,11 @@ class Keeper:
         self._looked_at = now
         for charge in list(self._charges.values()):
             self._look_at(charge, now)
-        if self._charges or self._reports:
-            if self._charges:
-                self._alone_since = None
+        if self._charges:
+            self._alone_since = None
         elif self._alone_since is None:
             self._alone_since = now
-        elif now - self._alone_since >= self._linger:
+        elif now - self._alone_since >= self._linger and not self._reports and not self._last_words:
             self._stop()
         return _LOOK_EVERY
 

@@ -277,6 +277,25 @@ def test_an_end_is_told_when_the_store_is_back(process: subprocess.Popen[bytes],
     virtually(scenario())
 
 
+def test_a_keeper_left_alone_gives_up_on_a_store_that_does_not_come_back(
+    process: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    async def scenario() -> float:
+        async with House() as house:
+            keeper = Keeper(lambda: house.store, house.clock)
+            worker, _ = await given_running(house)
+            running = asyncio.create_task(keeper.run(tmp_path / "keeper.sock"))
+            await passing(0.1)
+            greeted(keeper, process.pid, worker)
+            house.store.down_for_reports = True
+            await passing(1)
+            process.kill()
+            await running
+            return house.clock.monotonic()
+
+    assert 600 < virtually(scenario()) < 620
+
+
 class Kept:
     """A worker as its link sees it."""
 
