@@ -37,6 +37,8 @@ def run_roles(
     chosen = frozenset(roles or settings.roles)
     if chosen == {"worker"} and app is None:
         raise InvalidInput.at("app", "a worker needs an application with tasks: mainspring worker MODULE:APP")
+    if settings.store.startswith("memory"):
+        raise InvalidInput.at("store", "memory:// is for tests within one process; write sqlite:///file.db")
     plan = Plan(settings, chosen, app, name, migrate=migrate, reload=reload, open_browser=open_browser)
     return run_loop(carry_out(plan))
 

@@ -6,6 +6,7 @@ import click
 
 from mainspring import config
 from mainspring.cli.output import print_item
+from mainspring.cli.session import before_the_command
 
 
 @click.command
@@ -30,7 +31,7 @@ def bench(
     """Measure a workload side by side with the bare SQL that does the same writes."""
     from mainspring.bench import run
 
-    settings = config.load(flags={"store": store})
+    settings = config.load(flags={"store": store or before_the_command("store")})
     result = run(
         workload,
         store=settings.store,

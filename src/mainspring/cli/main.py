@@ -64,7 +64,10 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-def mainspring() -> None:
+@click.option("--server", metavar="URL", help="The server of client commands (MAINSPRING_SERVER).")
+@click.option("--store", metavar="URL", help="The store (MAINSPRING_STORE).")
+@click.option("-o", "--output", "form", type=click.Choice(["table", "json", "jsonl"]), help="How to print.")
+def mainspring(server: str | None, store: str | None, form: str | None) -> None:
     """Every job on time, once; and where that did not happen, a record that says why."""
 
 

@@ -8,6 +8,7 @@ import click
 
 from mainspring import config
 from mainspring.cli.output import note
+from mainspring.cli.session import before_the_command
 
 _STORE = click.option("--store", metavar="URL", help="The store; default: as for every command.")
 
@@ -63,4 +64,5 @@ def sql(ctx: click.Context, store: str | None) -> None:
 
 
 def _settings(ctx: click.Context, store: str | None) -> config.Settings:
-    return config.load(flags={"store": store or (ctx.parent.obj if ctx.parent else None)})
+    named = store or (ctx.parent.obj if ctx.parent else None) or before_the_command("store")
+    return config.load(flags={"store": named})

@@ -7,6 +7,8 @@ from typing import ParamSpec, TypeVar
 
 import click
 
+from mainspring.cli.session import before_the_command
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -47,7 +49,7 @@ def _run(roles: tuple[str, ...] | None, options: dict[str, object]) -> int:
     app = options["app"]
     return run_roles(
         app if isinstance(app, str) else None,
-        {name: options[name] for name in _SETTINGS},
+        {name: options[name] for name in _SETTINGS} | {"store": options["store"] or before_the_command("store")},
         roles,
         demo=bool(options["demo"]),
         migrate=bool(options["migrate"]),

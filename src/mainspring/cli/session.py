@@ -44,22 +44,29 @@ class Session:
             await client.close()
 
 
+FORMS = click.Choice(["table", "json", "jsonl"])
+
+
 def client_command(function: Callable[Concatenate[Session, P], T]) -> Callable[P, T]:
     """Adds `--server`, `--store` and `--output` to a command; it gets a Session first."""
     import functools
 
     @click.option("--server", metavar="URL", help="Talk to this server (MAINSPRING_SERVER).")
     @click.option("--store", metavar="URL", help="Talk straight to this store (MAINSPRING_STORE).")
-    @click.option(
-        "-o", "--output", "form", type=click.Choice(["table", "json", "jsonl"]), default="table", show_default=True
-    )
+    @click.option("-o", "--output", "form", type=FORMS, help="How to print; default: table.")
     @functools.wraps(function)
     def command(*args: P.args, **kwargs: P.kwargs) -> T:
         options = dict(kwargs)
-        session = Session(_text(options.pop("server")), _text(options.pop("store")), str(options.pop("form")))
+        server, store, form = (options.pop(name) or before_the_command(name) for name in ("server", "store", "form"))
+        session = Session(_text(server), _text(store), _text(form) or "table")
         return click.get_current_context().invoke(function, session, *args, **options)
 
     return command
+
+
+def before_the_command(name: str) -> object:
+    """What was given as in `mainspring --store URL job list`."""
+    return click.get_current_context().find_root().params.get(name)
 
 
 def _text(value: object) -> str | None:

@@ -137,6 +137,17 @@ def test_an_application_that_is_not_there(mainspring: Said, tmp_path: Path, sour
     assert told in err
 
 
+def test_where_to_go_may_stand_before_the_command(mainspring: Said, tmp_path: Path) -> None:
+    code, out, _ = mainspring("--store", f"sqlite:///{tmp_path}/new.db", "-o", "json", "job", "list")
+    assert (code, json.loads(out)) == (0, {"items": [], "next": None})
+
+
+def test_a_store_in_memory_serves_no_roles(mainspring: Said) -> None:
+    code, _, err = mainspring("up", "--store", "memory://x")
+    assert code == 2
+    assert "one process" in err
+
+
 def test_payloads_are_json(mainspring: Said) -> None:
     code, _, err = mainspring("job", "submit", "x", "--payload", "{to: 1}")
     assert code == 2
