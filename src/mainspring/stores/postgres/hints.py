@@ -86,7 +86,11 @@ class Hints:
 
     def _deliver(self, hint: Hint) -> None:
         for listener in tuple(self._listeners):
-            listener(hint)
+            try:
+                listener(hint)
+            except Exception as error:  # noqa: BLE001 - what was committed stays committed, whoever cannot hear of it
+                context = {"message": f"a listener failed on {hint}", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
 
     async def _flush(self) -> None:
         try:

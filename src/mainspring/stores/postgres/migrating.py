@@ -62,7 +62,9 @@ class PostgresMigrations:
     async def _apply(self, connection: asyncpg.Connection, step: Step) -> bool:
         try:
             await connection.execute(BEGIN)
-            await connection.fetchval(self._sql["lock_migrations"], self._address.schema)
+            await connection.execute(self._sql["wait_for_migrations"])
+            await connection.fetchval(self._sql["lock_migrations"], self._address.schema, timeout=STEP_SECONDS_MAX)
+            await connection.execute(self._sql["bound_locks"])
             schema = f'"{self._address.schema}"'
             await connection.execute(self._sql["create_schema"].replace("{schema}", schema))
             applied, min_program = await self._applied(connection)

@@ -12,6 +12,10 @@ SELECT to_regclass('mainspring.migrations') IS NOT NULL
 -- Two nodes never migrate at the same time; the second finds nothing left to do.
 SELECT pg_catalog.pg_advisory_xact_lock(hashtextextended($1, 7301))
 
+-- name: wait_for_migrations
+-- Another node's migration may take its time; ours then has nothing left to do.
+SET LOCAL lock_timeout = '10min'
+
 -- name: create_schema
 -- What the first step needs: the schema and its list of steps.
 CREATE SCHEMA IF NOT EXISTS {schema};
