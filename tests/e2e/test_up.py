@@ -141,6 +141,26 @@ def test_workers_do_not_outlive_their_supervisor(folder: Path) -> None:
         wait_until(lambda: not any(alive(pid) for pid in children), "the worker processes are gone")
 
 
+def test_workers_stop_with_their_supervisor_and_go_on_with_it(folder: Path) -> None:
+    with started(folder, "tasks:app") as program:
+        program.wait_ready()
+        (child,) = program.children()
+        program.signal(signal.SIGSTOP)
+        wait_until(lambda: stopped(child), "the worker process has stopped")
+        program.signal(signal.SIGCONT)
+        wait_until(lambda: not stopped(child), "it goes on")
+        job = program.post("/v1/jobs", {"task": "pid"})
+        program.wait_for_run(job["id"], lambda run: run["status"] == "completed")
+        program.signal(signal.SIGSTOP)
+        wait_until(lambda: stopped(child), "the worker process has stopped")
+        program.signal(signal.SIGKILL)
+        wait_until(lambda: not alive(child), "it has died with its supervisor, though stopped")
+
+
+def stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 def test_roles_in_processes_of_their_own(folder: Path) -> None:
     with (
         Program(folder, "api", "--port", "0") as api,

@@ -62,16 +62,21 @@ class Child:
         return code
 
     async def drain(self) -> None:
-        await self._send(STOP)
+        await self._send(STOP + b"\n")
 
     async def stop_now(self) -> None:
         """Gives it a moment to give back what it holds, then ends it, stopped processes too."""
-        await self._send(STOP_NOW)
+        await self._send(STOP_NOW + b"\n")
         try:
             async with asyncio.timeout(KILL_AFTER_SECONDS):
                 await self._process.wait()
         except TimeoutError:
             self.kill()
+
+    def resume(self) -> None:
+        """It stopped because the supervisor was stopped."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):

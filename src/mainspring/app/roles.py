@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import socket
 import sys
 from dataclasses import dataclass
@@ -79,6 +80,8 @@ class _Roles:
 
     async def run(self) -> int:
         supervisor = self._supervisor()
+        if supervisor is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGCONT, supervisor.resume)
         # Worker processes take the longest to start: first of all.
         working = asyncio.create_task(supervisor.run(), name="supervisor") if supervisor else None
         try:

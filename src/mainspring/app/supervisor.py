@@ -37,6 +37,8 @@ class Child(Protocol):
 
     async def stop_now(self) -> None: ...
 
+    def resume(self) -> None: ...
+
     def kill(self) -> None: ...
 
 
@@ -94,6 +96,11 @@ class Supervisor(Generic[C]):
         self._stopping.set()
         await asyncio.gather(*(child.stop_now() for child in list(self._children)))
         await self._ended.wait()
+
+    def resume(self) -> None:
+        """The supervisor was stopped and goes on; so do its processes."""
+        for child in self._children:
+            child.resume()
 
     async def replace_all(self) -> None:
         """Drains every process; each is replaced when it has ended."""

@@ -21,6 +21,7 @@ class Sham:
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.draining = asyncio.Event()
         self.obeys = True
+        self.resumed = 0
 
     async def wait(self) -> int:
         return await self.ended
@@ -32,6 +33,9 @@ class Sham:
 
     async def stop_now(self) -> None:
         self.end(-9)
+
+    def resume(self) -> None:
+        self.resumed += 1
 
     def kill(self) -> None:
         self.end(-9)
@@ -188,6 +192,13 @@ async def test_one_that_drains_to_be_replaced_has_its_successor_at_once(house: H
     first.end(75)
     await draining
     assert house.count == 2
+
+
+async def test_when_it_goes_on_after_a_stop_so_do_its_processes(house: House) -> None:
+    house.run(processes=2)
+    children = [await house.next(), await house.next()]
+    house.supervisor.resume()
+    assert [child.resumed for child in children] == [1, 1]
 
 
 async def test_replacing_all_drains_them_and_starts_others(house: House) -> None:
