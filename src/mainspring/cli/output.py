@@ -71,11 +71,30 @@ def _print_fields(item: Row) -> None:
     shown = {name: value for name, value in item.items() if value not in (None, [], {})}
     width = max((len(name) for name in shown), default=0)
     for name, value in shown.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        lines = _error_text(value) if name == "error" else text.splitlines() or [""]
+        lines = _lines_of(name, value)
         print(f"{name:<{width}}  {lines[0]}")
         for line in lines[1:]:
             print(f"{'':<{width}}  {line}")
+
+
+def _lines_of(name: str, value: object) -> list[str]:
+    if name == "error":
+        return _error_text(value)
+    if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
+        return [_in_one_line(each) for each in value]
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.splitlines() or [""]
+
+
+def _in_one_line(item: Row) -> str:
+    """Such as one attempt of a run; its traceback is in the JSON form."""
+    parts = []
+    for name, value in item.items():
+        if name == "error" and isinstance(value, Mapping):
+            parts.append(_error_text(value)[0])
+        elif value is not None:
+            parts.append(f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+    return "  ".join(parts)
 
 
 def _error_text(error: object) -> list[str]:
