@@ -25,7 +25,7 @@ from mainspring.worker.outcome import Cause, Finished
 from mainspring.worker.slots import NEVER, Board, Plan, Slot, plan_of
 from mainspring.worker.surroundings import Surroundings
 
-SLICE = 0.002  # seconds of inline handlers before others on the loop get a turn
+SLICE = 0.001  # seconds of inline handlers before others on the loop get a turn
 SUSPICIOUS_DEATHS = DEATHS_MAX - 1
 _HORIZON = 0.01  # seconds of work that may be prefetched
 _BOARD_BEAT = 0.25
