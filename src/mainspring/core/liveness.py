@@ -14,6 +14,7 @@ from uuid import UUID
 from mainspring.core.model import Evidence, WorkerInfo
 
 ABSENCE_SECONDS = 2.0
+OWN_ABSENCE_SECONDS = 0.4
 LOOK_GAP_SECONDS_MAX = 5.0
 
 
@@ -35,11 +36,16 @@ class Look(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """`own_signs`: each worker holds its own sign, and beats mean nothing. Spans in seconds."""
+    """`own_signs`: each worker holds its own sign, and beats mean nothing. Spans in seconds.
+
+    An own sign is gone only with its process; it is still given a moment, since the keeper knows more: whether the
+    process was killed because of a run, or ended a drain.
+    """
 
     own_signs: bool
     stall_share: float = 1 / 3
     absence: float = ABSENCE_SECONDS
+    own_absence: float = OWN_ABSENCE_SECONDS
 
 
 @dataclass(slots=True)
@@ -78,7 +84,7 @@ def judge(memory: Memory, look: Look, now: float, rules: Rules) -> list[Accusati
 def _accuse(memory: Memory, worker: WorkerInfo, now: float, rules: Rules) -> Accusation | None:
     lease = worker.lease / 1_000_000
     if rules.own_signs:
-        if worker.id in memory.absent_since:
+        if worker.id in memory.absent_since and _lasted(memory.absent_since, worker.id, now) >= rules.own_absence:
             return Accusation(worker.id, Evidence.DEATH, None)
         if _lasted(memory.stopped_since, worker.id, now) >= lease * rules.stall_share:
             return Accusation(worker.id, Evidence.STALL, None)

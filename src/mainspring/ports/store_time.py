@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 
-from mainspring.core.model import Instant
+from mainspring.core.model import SECOND, Instant
 from mainspring.ports.clock import Clock
 from mainspring.ports.store import Store
 
 MEASURE_EVERY_SECONDS = 10.0
 _SAMPLES_KEPT = 6
+_STEPPED_BY = SECOND
 
 
 class StoreTime:
@@ -27,11 +28,15 @@ class StoreTime:
         return bool(self._samples)
 
     def now(self) -> Instant:
-        """The store's time as far as known; `measure` first."""
-        return round(self._clock.monotonic() * 1_000_000) + self._offset
+        """The store's time as far as known; `measure` or `sample` first."""
+        return self.at(self._clock.monotonic())
+
+    def at(self, moment: float) -> Instant:
+        """The instant of a monotonic moment."""
+        return self._offset + int(moment * SECOND)
 
     def seconds_until(self, instant: Instant) -> float:
-        return max(0.0, (instant - self.now()) / 1_000_000)
+        return max(0.0, (instant - self.now()) / SECOND)
 
     async def refresh(self) -> None:
         """Measures if the last measurement is old."""
@@ -39,12 +44,15 @@ class StoreTime:
             await self.measure()
 
     async def measure(self) -> None:
-        """One exchange with the store. A step of its clock by over a second makes older samples void."""
+        """One exchange with the store."""
         sent = self._clock.monotonic()
         answered = await self._store.now()
-        received = self._clock.monotonic()
-        offset = answered - round((sent + received) / 2 * 1_000_000)
-        if self._samples and abs(offset - self._offset) > 1_000_000:
+        self.sample(sent, self._clock.monotonic(), answered)
+
+    def sample(self, sent: float, received: float, instant: Instant) -> None:
+        """The store said `instant` between these two moments. A step of its clock makes older samples void."""
+        offset = instant - int((sent + received) / 2 * SECOND)
+        if self._samples and abs(offset - self._offset) > _STEPPED_BY:
             self._samples.clear()
         self._samples.append((received - sent, offset))
         self._offset = min(self._samples)[1]

@@ -16,7 +16,9 @@ from mainspring.core.firing import plan_firing
 from mainspring.core.model import Firing, Instant, Job
 from mainspring.core.shards import owned_shards
 from mainspring.observe.events import Bus, RunsFired
+from mainspring.ports.calendar_book import CalendarBook, names_calendar
 from mainspring.ports.clock import Clock
+from mainspring.ports.replanning import replan_users, replanned
 from mainspring.ports.store import Fired, Store
 from mainspring.ports.store_time import StoreTime
 from mainspring.scheduler.settings import SchedulerSettings
@@ -43,6 +45,7 @@ class Planner:
         self._bus = bus
         self._settings = settings
         self._identity = identity
+        self._calendars = CalendarBook(store)
         self.members: tuple[UUID, ...] = (identity,)
         self._near: dict[UUID, Job] = {}
         self._heap: list[tuple[Instant, UUID]] = []
@@ -70,12 +73,21 @@ class Planner:
         overdue = self._time.now() - round(self._settings.overdue_after * 1_000_000)
         jobs = await self._store.due_jobs(None, until=overdue, limit=self._settings.fire_batch)
         jobs = [job for job in jobs if not self._is_broken(job.id, now)]
+        if any(names_calendar(job.document) for job in jobs):
+            await self._read_calendars()
         if not jobs:
             return self._settings.overdue_after
         await self._fire(jobs)
         return 0.0 if len(jobs) >= self._settings.fire_batch else self._settings.overdue_after
 
+    async def _read_calendars(self) -> None:
+        """Where one changed, what is to come of its jobs was perhaps written by a scheduler that did not know yet."""
+        for namespace, name in await self._calendars.refresh():
+            after = self._calendars.of(namespace)
+            await replan_users(self._store, name, namespace, after, after, self._settings.misfire)
+
     async def _scan(self, now: float) -> None:
+        await self._read_calendars()
         until = self._time.now() + round(self._settings.look_ahead * 1_000_000)
         shards = None if len(self.members) == 1 else owned_shards(self._identity, self.members)
         jobs = await self._store.due_jobs(shards, until=until, limit=self._settings.look_ahead_jobs)
@@ -97,6 +109,9 @@ class Planner:
 
     async def _fire(self, jobs: Sequence[Job]) -> None:
         planned = {job.id: (job, firing) for job in jobs if (firing := self._plan(job)) is not None}
+        for job in jobs:
+            if job.id not in planned:
+                await self._correct(job)
         if not planned:
             return
         fired = await self._store.fire([firing for _, firing in planned.values()])
@@ -105,11 +120,21 @@ class Planner:
 
     def _plan(self, job: Job) -> Firing | None:
         try:
-            return plan_firing(job, self._time.now(), misfire=self._settings.misfire)
+            calendars = self._calendars.of(job.lane.namespace)
+            return plan_firing(job, self._time.now(), misfire=self._settings.misfire, calendars=calendars)
         except (CallerError, ValueError) as error:
             _log.exception("job %s cannot be planned and rests for a minute: %s", job.id, error)
             self._broken[job.id] = self._clock.monotonic() + _BROKEN_FOR_SECONDS
             return None
+
+    async def _correct(self, job: Job) -> None:
+        """Its row says that something is due, and nothing is: a calendar has moved it."""
+        if job.id in self._broken or not names_calendar(job.document):
+            return
+        calendars = self._calendars.of(job.lane.namespace)
+        edit = replanned(job, self._time.now(), calendars, calendars, self._settings.misfire)
+        if edit is not None:
+            await self._store.change(edit)
 
     def _keep_near(self, applied: Iterable[tuple[Job, Firing]]) -> None:
         for job, firing in applied:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Sequence
 from uuid import UUID
 
 from mainspring.core.errors import WorldError
 from mainspring.observe.events import Bus, SchedulerStarted, SchedulerStopped
+from mainspring.observe.loop import Loop, Step
 from mainspring.ports.clock import Clock
-from mainspring.ports.loop import Loop
 from mainspring.ports.store import Hint, Store, Topic
 from mainspring.ports.store_time import StoreTime
 from mainspring.scheduler.janitor import Promoter, Rescuer
@@ -42,27 +41,27 @@ class Scheduler:
         self._time = StoreTime(store, clock)
         self.id = UUID(bytes=clock.random_bytes(16), version=4)
         self._planner = Planner(store, self._time, clock, bus, self._settings, self.id)
-        self._rescue = Loop("rescue", Rescuer(store, clock, bus, self._settings).step, clock)
         watch = Watch(store, bus, self._settings)
-        watch.on_lost = self._rescue.wake
-        self._plan = Loop("plan", self._planner.step, clock)
-        self._promote = Loop("promote", Promoter(store, self._time, bus, self._settings).step, clock)
-        self._loops: Sequence[Loop] = (
-            Loop("membership", self._beat, clock),
-            self._plan,
-            Loop("sweep", self._planner.sweep, clock),
-            Loop("watch", watch.step, clock),
-            self._rescue,
-            self._promote,
-            Loop("upkeep", Upkeep(store, self._settings).step, clock),
-        )
+        rescuer = Rescuer(store, clock, bus, self._settings)
+        promoter = Promoter(store, self._time, bus, self._settings)
+        steps: dict[str, Step] = {
+            "membership": self._beat,
+            "plan": self._planner.step,
+            "sweep": self._planner.sweep,
+            "watch": watch.step,
+            "rescue": rescuer.step,
+            "promote": promoter.step,
+            "upkeep": Upkeep(store, self._settings).step,
+        }
+        self._loops = {name: _loop(name, step, clock, bus) for name, step in steps.items()}
+        watch.on_lost = self._loops["rescue"].wake
 
     async def run(self) -> None:
         unsubscribe = self._store.subscribe(self._hear)
         self._bus.publish(SchedulerStarted(self.id, self._host))
         try:
             async with asyncio.TaskGroup() as group:
-                for loop in self._loops:
+                for loop in self._loops.values():
                     group.create_task(loop.run(), name=f"scheduler-{loop.name}")
         finally:
             unsubscribe()
@@ -73,14 +72,14 @@ class Scheduler:
         self._bus.publish(SchedulerStopped(self.id))
 
     def request_stop(self) -> None:
-        for loop in self._loops:
+        for loop in self._loops.values():
             loop.stop()
 
     def _hear(self, hint: Hint) -> None:
         if hint.topic is Topic.JOBS:
             self._planner.rescan()
-            self._plan.wake()
-            self._promote.wake()
+            self._loops["plan"].wake()
+            self._loops["promote"].wake()
 
     async def _beat(self, _now: float) -> float:
         silent_after = round(self._settings.member_silent_after * 1_000_000)
@@ -88,5 +87,11 @@ class Scheduler:
         if members != self._planner.members:
             self._planner.members = members
             self._planner.rescan()
-            self._plan.wake()
+            self._loops["plan"].wake()
         return self._settings.member_beat
+
+
+def _loop(name: str, step: Step, clock: Clock, bus: Bus) -> Loop:
+    loop = Loop(name, clock=clock, bus=bus)
+    loop.step = step
+    return loop

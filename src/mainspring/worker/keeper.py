@@ -22,11 +22,11 @@ from uuid import UUID
 from mainspring.core.ids import uuid7
 from mainspring.core.model import BeatAnswer, Evidence
 from mainspring.observe.events import Bus, Event, StepFailed, StoreBack, StoreLost
+from mainspring.observe.loop import Loop
 from mainspring.ports.clock import Clock
 from mainspring.ports.store import Store
 from mainspring.worker.charge import Charge
 from mainspring.worker.letters import acknowledgement, read_line
-from mainspring.worker.loop import Loop
 
 _LOOK_EVERY = 0.25
 _BLOCKED_PATIENCE = 1.0

@@ -8,8 +8,8 @@ from uuid import UUID
 from mainspring.observe.events import Bus
 from mainspring.ports.clock import Clock
 from mainspring.ports.store import Store
+from mainspring.ports.store_time import StoreTime
 from mainspring.worker.settings import WorkerSettings
-from mainspring.worker.storetime import StoreTime
 
 
 @dataclass(slots=True)

@@ -12,8 +12,10 @@ from mainspring.core.errors import SchemaError, WorldError
 from mainspring.core.ids import uuid7
 from mainspring.core.model import SECOND, BeatAnswer, WorkerInfo
 from mainspring.observe import events
+from mainspring.observe.loop import BACKOFF_FIRST, BACKOFF_LONGEST, Loop
 from mainspring.ports.clock import Clock
 from mainspring.ports.store import Hint, Store, Topic
+from mainspring.ports.store_time import StoreTime
 from mainspring.tasks.registry import Hook, Registry
 from mainspring.worker.completer import Completer
 from mainspring.worker.executor import Executor
@@ -21,10 +23,8 @@ from mainspring.worker.feed import Feed
 from mainspring.worker.keeping import Keeping
 from mainspring.worker.lease import Lease
 from mainspring.worker.logbook import CAPTURE, LogBook
-from mainspring.worker.loop import BACKOFF_FIRST, BACKOFF_LONGEST, Loop
 from mainspring.worker.outcome import Cause
 from mainspring.worker.settings import REPLACE, WorkerSettings
-from mainspring.worker.storetime import StoreTime
 from mainspring.worker.surroundings import Surroundings
 
 _AT_ONCE = 1.0  # seconds that a second request to stop leaves to handlers that are being cancelled
@@ -49,7 +49,7 @@ class Worker:
         settings: WorkerSettings,
         keeper: Keeping | None = None,
     ) -> None:
-        self._around = Surroundings(store, clock, bus, settings, StoreTime(clock), UUID(int=0))
+        self._around = Surroundings(store, clock, bus, settings, StoreTime(store, clock), UUID(int=0))
         self._registry = registry
         self._keeper = keeper
         self._stop_asked = asyncio.Event()

@@ -83,8 +83,10 @@ def test_a_keeper_that_comes_back_voids_the_absence() -> None:
     assert evidence(memory, look(worker(), absent=[KEEPER]), 2.5) == []
 
 
-def test_an_own_sign_that_is_gone_is_death_at_once() -> None:
-    assert evidence(Memory(), look(worker(), absent=[WORKER]), 0.0, OWN_SIGNS) == [Evidence.DEATH]
+def test_an_own_sign_that_is_gone_is_death_once_the_keeper_had_a_moment_to_say_more() -> None:
+    memory = Memory()
+    assert evidence(memory, look(worker(), absent=[WORKER]), 0.0, OWN_SIGNS) == []
+    assert evidence(memory, look(worker(), absent=[WORKER]), 0.5, OWN_SIGNS) == [Evidence.DEATH]
 
 
 def test_own_signs_make_beats_meaningless() -> None:

@@ -25,12 +25,12 @@ from mainspring.core.model import (
     WorkerInfo,
 )
 from mainspring.observe.events import Bus, Event
+from mainspring.ports.store_time import StoreTime
 from mainspring.stores.memory import MemoryStore
 from mainspring.tasks.registry import Registry
 from mainspring.worker.keeping import Kept
 from mainspring.worker.settings import WorkerSettings
 from mainspring.worker.slots import Board
-from mainspring.worker.storetime import StoreTime
 from mainspring.worker.surroundings import Surroundings
 from mainspring.worker.worker import Worker
 
@@ -241,7 +241,7 @@ class House:
 
     def surroundings(self, settings: WorkerSettings | None = None) -> Surroundings:
         chosen = settings or WorkerSettings()
-        return Surroundings(self.store, self.clock, self.bus, chosen, StoreTime(self.clock), UUID(int=9))
+        return Surroundings(self.store, self.clock, self.bus, chosen, StoreTime(self.store, self.clock), UUID(int=9))
 
     async def worker(self, settings: WorkerSettings | None = None, *, kept: bool = False) -> Worker:
         """Starts one and waits until it is registered."""

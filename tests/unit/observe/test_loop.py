@@ -5,7 +5,7 @@ import itertools
 
 from mainspring.core.errors import StoreUnavailable
 from mainspring.observe import events
-from mainspring.worker.loop import BACKOFF_LONGEST, Loop, Step
+from mainspring.observe.loop import BACKOFF_LONGEST, Loop, Step
 from tests.unit.worker.harness import LoopClock, passing, virtually
 
 
