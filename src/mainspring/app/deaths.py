@@ -18,7 +18,7 @@ from mainspring.core.states import State
 from mainspring.observe.events import Bus, RescuedRun, RunsRescued, WorkerLost
 from mainspring.ports.store import Store
 
-KEEPER_FIRST_SECONDS = 0.3
+KEEPER_FIRST_SECONDS = 0.5
 RESCUE_BATCH = 500
 
 _log = logging.getLogger("mainspring.supervisor")
