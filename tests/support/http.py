@@ -118,7 +118,8 @@ class Served:
         """What a scheduler would do about the job now."""
         view = (await self.store.jobs([UUID(job_id)]))[0]
         assert view is not None
-        firing = plan_firing(view.job, self.clock.store_now())
+        calendars = await self.direct.calendars()
+        firing = plan_firing(view.job, self.clock.store_now(), calendars=calendars)
         if firing is None:
             return []
         fired = await self.store.fire([firing])

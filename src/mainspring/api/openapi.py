@@ -10,6 +10,7 @@ from mainspring.api import schemas
 from mainspring.api.body import LINES
 from mainspring.api.problems import MEDIA_TYPE
 from mainspring.api.routing import Body, Query, Route, Success
+from mainspring.api.time_schemas import TIME_COMPONENTS
 
 Json = dict[str, object]
 
@@ -44,7 +45,7 @@ def document(routes: Iterable[Route], *, title: str = "Mainspring") -> Json:
         },
         "servers": [{"url": "/"}],
         "paths": paths,
-        "components": {"schemas": schemas.COMPONENTS},
+        "components": {"schemas": {**schemas.COMPONENTS, **TIME_COMPONENTS}},
     }
 
 

@@ -87,6 +87,13 @@ _MISFIRE = {
 }
 _DST = {"gap": words("after", "skip", "before"), "fold": words("first", "second", "both")}
 
+_CALENDAR = {
+    "name": NAME,
+    "roll": words("skip", "next", "previous", "nearest"),
+    "working_day": nullable({"type": "integer", "minimum": -23, "maximum": 23}),
+}
+_EXPRESSION: Schema = {"type": "string", "minLength": 1, "maxLength": NAME_MAX}
+
 _JOB_FIELDS: dict[str, Schema] = {
     "task": NAME,
     "name": {"type": "string", "maxLength": NAME_MAX},
@@ -97,7 +104,14 @@ _JOB_FIELDS: dict[str, Schema] = {
     "priority": {"type": "integer", "minimum": 0, "maximum": 100, "description": "Higher goes first"},
     "at": {**TIME, "description": "RFC 3339 with an offset; a time that has passed means now"},
     "delay": DURATION,
-    "cron": {"type": "string", "minLength": 1, "maxLength": NAME_MAX},
+    "cron": {
+        "description": "An expression of five fields, or several of which any may fire",
+        "anyOf": [_EXPRESSION, {"type": "array", "items": _EXPRESSION, "minItems": 1, "maxItems": 32}],
+    },
+    "dialect": {"type": "string", "description": "Of cron: how many fields it has and what they mean"},
+    "every_nth": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Only every n-th instant of cron"},
+    "rrule": {"type": "string", "minLength": 1, "maxLength": DESCRIPTION_MAX, "description": "RFC 5545"},
+    "calendar": OBJECT,
     "timezone": {"type": "string", "minLength": 1, "maxLength": 64},
     "every": DURATION,
     "dst": OBJECT,
@@ -125,6 +139,8 @@ def _input_field(name: str) -> Schema:
         return empty if DEFAULTS[name] is None else {"anyOf": [empty, array(ANY, maxItems=0)]}
     parts = {"retry": _RETRY, "misfire": _MISFIRE, "dst": _DST}
     schema = closed(parts[name]) if name in parts else _JOB_FIELDS[name]
+    if name == "calendar":
+        schema = {"anyOf": [NAME, closed(_CALENDAR, "name")]}
     return nullable(schema) if name == "timeout" or (DEFAULTS[name] is None and name != "task") else schema
 
 
@@ -132,7 +148,7 @@ def _output_field(name: str) -> Schema:
     if name in NOT_OFFERED:
         return (
             nullable(OBJECT)
-            if DEFAULTS[name] is None and name not in ("rrule", "region")
+            if DEFAULTS[name] is None and name != "region"
             else (array(OBJECT) if DEFAULTS[name] is not None else nullable(TEXT))
         )
     parts = {"retry": _RETRY, "misfire": _MISFIRE, "dst": _DST}
@@ -226,8 +242,8 @@ _PREVIEW_WITHOUT = tuple(
     name
     for name in DEFAULTS
     if name
-    not in ("at", "delay", "cron", "timezone", "every", "rrule", "dst", "calendar", "start_at", "end_at", "max_runs",
-            "jitter", "spread")
+    not in ("at", "delay", "cron", "dialect", "every_nth", "timezone", "every", "rrule", "dst", "calendar",
+            "start_at", "end_at", "max_runs", "jitter", "spread")
 )  # fmt: skip
 _PROBLEM = shape(
     {

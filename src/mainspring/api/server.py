@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Router
 from starlette.routing import Route as PathRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mainspring.api import jobs, places, runs, schemas
+from mainspring.api import calendars, jobs, places, runs, schemas
 from mainspring.api.gauges import Gauges
 from mainspring.api.guard import AllowHost, Guard, is_loopback
 from mainspring.api.openapi import Json, document
@@ -22,7 +22,7 @@ from mainspring.core.errors import WorldError
 from mainspring.observe.metrics import Metrics
 
 # Names that may hold a slash; all others are ids.
-_WIDE = {"{key}": "{key:path}", "{queue}": "{queue:path}"}
+_WIDE = {"{key}": "{key:path}", "{queue}": "{queue:path}", "{calendar}": "{calendar:path}"}
 
 
 def build(
@@ -51,7 +51,7 @@ def build(
 
 def all_routes(metrics: Metrics | None = None) -> tuple[Route, ...]:
     """The table, the document about it included."""
-    table = (*jobs.ROUTES, *runs.ROUTES, *places.ROUTES, _metrics_route(metrics or Metrics()))
+    table = (*jobs.ROUTES, *runs.ROUTES, *places.ROUTES, *calendars.ROUTES, _metrics_route(metrics or Metrics()))
     return (*table, _document_route(table))
 
 

@@ -48,7 +48,8 @@ class Connection:
         """Problems of a single job point into it, not into a list."""
         direct = self.direct
         now = await direct.now()
-        job = prepare(request, direct.ids(now, 1)[0], now, namespace=direct.settings.namespace)
+        calendars = await direct.calendars_for([request.document])
+        job = prepare(request, direct.ids(now, 1)[0], now, namespace=direct.settings.namespace, calendars=calendars)
         return await direct.submit_prepared([job])
 
 

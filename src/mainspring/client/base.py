@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -12,6 +12,7 @@ import msgspec
 
 from mainspring.client.identity import DerivedIds, IdMaker, Ids, parent_of_key
 from mainspring.client.submission import Request
+from mainspring.core.calendars import Calendar
 from mainspring.core.errors import (
     BacklogFull,
     CallerError,
@@ -22,8 +23,10 @@ from mainspring.core.errors import (
     WorldError,
 )
 from mainspring.core.fields import PROBLEMS_MAX, nearest
-from mainspring.core.model import DEFAULT_NAMESPACE, Instant, Kind, NewJob, QueueInfo, TaskInfo
+from mainspring.core.model import DEFAULT_NAMESPACE, Instant, Job, Kind, NewJob, QueueInfo, TaskInfo
+from mainspring.core.occurrences import NO_CALENDARS
 from mainspring.observe.events import Bus, JobsChanged, JobsSubmitted
+from mainspring.ports.calendar_book import CalendarBook, names_calendar
 from mainspring.ports.clock import Clock
 from mainspring.ports.store import Store, Submitted
 from mainspring.ports.store_time import StoreTime
@@ -131,6 +134,7 @@ class Base:
         self.ids = IdMaker(clock)
         self.tasks = KnownTasks(store, clock, self.settings.namespace)
         self.time = StoreTime(store, clock)
+        self.book = CalendarBook(store)
         self._backlog = Backlog(store, clock, self.settings)
 
     async def now(self) -> Instant:
@@ -140,6 +144,18 @@ class Base:
                 await self.time.measure()
         await self.time.refresh()
         return self.time.now()
+
+    async def calendars(self) -> Mapping[str, Calendar]:
+        """Those of the namespace, as they are now."""
+        await self.book.refresh()
+        return self.book.of(self.settings.namespace)
+
+    async def calendars_for(self, documents: Iterable[object]) -> Mapping[str, Calendar]:
+        """Those of the namespace if any of the documents names one; looking costs nothing where none does."""
+        return await self.calendars() if any(_names_calendar(each) for each in documents) else NO_CALENDARS
+
+    async def calendars_of(self, job: Job) -> Mapping[str, Calendar]:
+        return await self.calendars() if names_calendar(job.document) else NO_CALENDARS
 
     async def close(self) -> None:
         """Closes the store."""
@@ -217,6 +233,10 @@ class Base:
         if signature is not None and isinstance(payload, dict | list):
             problems += check_payload(signature, payload)
         return Request(document, defaults=self.tasks.defaults(name), problems=tuple(problems[:PROBLEMS_MAX]))
+
+
+def _names_calendar(document: object) -> bool:
+    return isinstance(document, Mapping) and document.get("calendar") is not None
 
 
 def task_of(document: object) -> str | None:

@@ -147,6 +147,25 @@ class Calls(ABC, Generic[T]):
     def drain_worker(self, worker_id: str) -> T:
         return self._post(f"/v1/workers/{_part(worker_id)}/drain")
 
+    # --- calendars -----------------------------------------------------------------------------------------------
+
+    def list_calendars(self, **paging: object) -> T:
+        return self._get("/v1/calendars", paging)
+
+    def get_calendar(self, name: str) -> T:
+        return self._get(f"/v1/calendars/{_part(name)}")
+
+    def put_calendar(self, name: str, document: Document, *, if_match: str | None = None) -> T:
+        """Creates or replaces it, and plans anew what is to come of the jobs that use it."""
+        headers = {} if if_match is None else {"If-Match": if_match}
+        path = f"/v1/calendars/{_part(name)}"
+        return self._call(Sent("PUT", path, body=document, headers=headers, repeatable=if_match is None))
+
+    def delete_calendar(self, name: str, *, if_match: str | None = None) -> T:
+        """Removes one that no job uses."""
+        headers = {} if if_match is None else {"If-Match": if_match}
+        return self._call(Sent("DELETE", f"/v1/calendars/{_part(name)}", headers=headers, repeatable=False))
+
     def list_schedulers(self, **paging: object) -> T:
         return self._get("/v1/schedulers", paging)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from mainspring.client.views import Json
+from mainspring.core.calendars import Calendar
 from mainspring.core.firing import anchor_of, max_runs_of, schedule_of
 from mainspring.core.model import DAY, Instant, Job, Kind
-from mainspring.core.occurrences import Schedule, between
+from mainspring.core.occurrences import NO_CALENDARS, Schedule, between
 from mainspring.core.sources import Occurrence
 from mainspring.core.submission import Submission
 from mainspring.core.times import local_text, utc_text
@@ -17,7 +18,7 @@ from mainspring.core.zone import UTC, Zone
 END_OF_TIME: Instant = 2_900_000 * DAY
 
 
-def coming_of(job: Job, now: Instant, count: int) -> Json:
+def coming_of(job: Job, now: Instant, count: int, calendars: Mapping[str, Calendar] = NO_CALENDARS) -> Json:
     """Of a stored job: what of its schedule lies ahead."""
     if job.kind is not Kind.RECURRING:
         waits = job.next_at is not None and job.scheduled_at is not None and not job.state.ended
@@ -25,21 +26,35 @@ def coming_of(job: Job, now: Instant, count: int) -> Json:
     if job.state.ended:
         return _answer([], UTC)
     schedule = schedule_of(job.document, job.id)
-    return _answer(_ahead(job, schedule, now + 1, END_OF_TIME, count), schedule.zone)
+    return _answer(_ahead(job, schedule, now + 1, END_OF_TIME, count, calendars), schedule.zone)
 
 
-def coming(read: Submission, identity: UUID, now: Instant, start: Instant, count: int) -> Json:
+def coming(
+    read: Submission,
+    identity: UUID,
+    now: Instant,
+    start: Instant,
+    count: int,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+) -> Json:
     """Of a schedule that is not stored; its intervals count from now."""
-    return _answer(_of_submission(read, identity, now, start, count), _zone(read))
+    return _answer(_of_submission(read, identity, now, start, count, calendars), _zone(read))
 
 
-def compared(read: Submission, job: Job, now: Instant, start: Instant, count: int) -> Json:
+def compared(
+    read: Submission,
+    job: Job,
+    now: Instant,
+    start: Instant,
+    count: int,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+) -> Json:
     """The same, and what the job as it is stored has more or less over the same stretch."""
-    new = _of_submission(read, job.id, now, start, count)
+    new = _of_submission(read, job.id, now, start, count, calendars)
     end = new[-1].nominal + 1 if len(new) >= count else END_OF_TIME
     old: list[Occurrence] = []
     if job.kind is Kind.RECURRING and not job.state.ended:
-        old = _ahead(job, schedule_of(job.document, job.id), max(start, now + 1), end, count)
+        old = _ahead(job, schedule_of(job.document, job.id), max(start, now + 1), end, count, calendars)
     elif job.scheduled_at is not None and start <= job.scheduled_at < end:
         old = [Occurrence(job.scheduled_at, job.scheduled_at)]
     new_in_sight = [each for each in new if each.nominal <= old[-1].nominal] if len(old) >= count else new
@@ -50,20 +65,24 @@ def compared(read: Submission, job: Job, now: Instant, start: Instant, count: in
     return answer
 
 
-def _of_submission(read: Submission, identity: UUID, now: Instant, start: Instant, count: int) -> list[Occurrence]:
+def _of_submission(
+    read: Submission, identity: UUID, now: Instant, start: Instant, count: int, calendars: Mapping[str, Calendar]
+) -> list[Occurrence]:
     if read.kind is not Kind.RECURRING or read.schedule is None:
         due = read.at if read.at is not None else now + (read.delay or 0)
         return [Occurrence(due, due)] if due >= start or read.at is None else []
     most = max_runs_of(read.text)
     anchor = anchor_of(identity)
-    found = between(read.schedule, start, END_OF_TIME, anchor=anchor, limit=count)
+    found = between(read.schedule, start, END_OF_TIME, anchor=anchor, limit=count, calendars=calendars)
     return _bounded(found, most)
 
 
-def _ahead(job: Job, schedule: Schedule, start: Instant, end: Instant, count: int) -> list[Occurrence]:
+def _ahead(
+    job: Job, schedule: Schedule, start: Instant, end: Instant, count: int, calendars: Mapping[str, Calendar]
+) -> list[Occurrence]:
     most = max_runs_of(job.document)
     begin = max(start, job.fired_through + 1)
-    found = between(schedule, begin, end, anchor=anchor_of(job.id), limit=count)
+    found = between(schedule, begin, end, anchor=anchor_of(job.id), limit=count, calendars=calendars)
     return _bounded(found, None if most is None else most - job.runs_made)
 
 

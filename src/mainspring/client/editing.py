@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mainspring.client.submission import first_instants
+from mainspring.core.calendars import Calendar
 from mainspring.core.errors import Conflict, InvalidInput
 from mainspring.core.firing import following_occurrence, max_runs_of, plan_firing
 from mainspring.core.model import DAY, Firing, Instant, Job, JobState, JobView, Kind, Lane
+from mainspring.core.occurrences import NO_CALENDARS
 from mainspring.core.submission import MERGED, WHAT, WHEN, Submission, read_submission
 from mainspring.ports.store import JobEdit
 
 NEVER_EXPIRES: Instant = 2_900_000 * DAY
-_SCHEDULE = (*WHEN, "timezone", "dst", "calendar", "start_at", "end_at", "max_runs", "jitter", "spread")
+_SCHEDULE = (*WHEN, "dialect", "every_nth", "timezone", "dst", "calendar", "start_at", "end_at", "max_runs", "jitter", "spread")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +40,19 @@ def refuse_unless_changeable(view: JobView, verb: str) -> None:
         raise Conflict(f"job {job.id} is {view.status}: it takes no {verb}")
 
 
-def pause(job: Job, now: Instant, misfire: str | None) -> JobEdit:
+def pause(job: Job, now: Instant, misfire: str | None, calendars: Mapping[str, Calendar] = NO_CALENDARS) -> JobEdit:
     if job.kind is not Kind.RECURRING:
         _refuse_if_due(job, now)
         return _kept(job, state=JobState.PAUSED)
-    firing = plan_firing(job, now, misfire=misfire)
-    return _after_firing(job, firing, JobState.PAUSED)
+    firing = plan_firing(job, now, misfire=misfire, calendars=calendars)
+    return _after_firing(job, firing, JobState.PAUSED, calendars)
 
 
-def resume(job: Job, now: Instant, catch_up: str | None) -> JobEdit:
+def resume(job: Job, now: Instant, catch_up: str | None, calendars: Mapping[str, Calendar] = NO_CALENDARS) -> JobEdit:
     if job.kind is not Kind.RECURRING:
         return _kept(job, state=JobState.SCHEDULED)
-    firing = plan_firing(job, now, paused=True, resume=catch_up)
-    return _after_firing(job, firing, JobState.ACTIVE)
+    firing = plan_firing(job, now, paused=True, resume=catch_up, calendars=calendars)
+    return _after_firing(job, firing, JobState.ACTIVE, calendars)
 
 
 def merge(job: Job, changes: object) -> Definition:
@@ -76,7 +78,13 @@ def merge(job: Job, changes: object) -> Definition:
     return Definition(read, restarts=changes.get("delay") is not None)
 
 
-def redefine(job: Job, definition: Definition, now: Instant, misfire: str | None) -> JobEdit | None:
+def redefine(
+    job: Job,
+    definition: Definition,
+    now: Instant,
+    misfire: str | None,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
+) -> JobEdit | None:
     """The edit that makes the job so; None where it is so already."""
     read = definition.read
     _refuse_other_kind(job, read)
@@ -90,7 +98,7 @@ def redefine(job: Job, definition: Definition, now: Instant, misfire: str | None
     if not changed and not definition.restarts:
         return None
     same_schedule = not definition.restarts and all(read.document.get(name) == before.get(name) for name in _SCHEDULE)
-    edit = _with_instants(job, read, now, misfire, same_schedule=same_schedule)
+    edit = _with_instants(job, read, now, misfire, calendars, same_schedule=same_schedule)
     return replace(
         edit,
         lane=Lane(job.lane.namespace, read.queue, read.task),
@@ -109,16 +117,24 @@ def _refuse_other_kind(job: Job, read: Submission) -> None:
         raise InvalidInput.at(f"/{named}", f"job {job.id} is {words}")
 
 
-def _with_instants(job: Job, read: Submission, now: Instant, misfire: str | None, *, same_schedule: bool) -> JobEdit:
+def _with_instants(
+    job: Job,
+    read: Submission,
+    now: Instant,
+    misfire: str | None,
+    calendars: Mapping[str, Calendar],
+    *,
+    same_schedule: bool,
+) -> JobEdit:
     if job.kind is Kind.DELAYED:
         return _delayed(job, read, now, same_schedule=same_schedule)
     paused = job.state is JobState.PAUSED
     if same_schedule:
-        firing = None if paused else plan_firing(job, now, misfire=misfire)
-        return _after_firing(job, firing, job.state)
-    firing = plan_firing(job, now, misfire=misfire, paused=paused)
+        firing = None if paused else plan_firing(job, now, misfire=misfire, calendars=calendars)
+        return _after_firing(job, firing, job.state, calendars)
+    firing = plan_firing(job, now, misfire=misfire, paused=paused, calendars=calendars)
     since = max(now, job.fired_through)  # an occurrence may have been laid out a moment ahead
-    next_at, scheduled_at, _ = first_instants(read, job.id, since)
+    next_at, scheduled_at, _ = first_instants(read, job.id, since, calendars)
     edit = JobEdit(
         job.id, job.version, next_at=next_at, next_scheduled_at=scheduled_at, fired_through=since, firing=firing
     )
@@ -147,10 +163,10 @@ def _refuse_if_due(job: Job, now: Instant) -> None:
         raise Conflict(f"job {job.id} is due and is becoming a run")
 
 
-def _after_firing(job: Job, firing: Firing | None, state: JobState) -> JobEdit:
+def _after_firing(job: Job, firing: Firing | None, state: JobState, calendars: Mapping[str, Calendar]) -> JobEdit:
     """The edit to this state, what was due being fired first; a job with nothing to come is finished."""
     if firing is None:
-        following = following_occurrence(job, job.fired_through)
+        following = following_occurrence(job, job.fired_through, calendars)
         next_at = None if following is None else following.nominal
         scheduled_at = None if following is None else following.scheduled_at
     else:

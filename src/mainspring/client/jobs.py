@@ -20,12 +20,13 @@ from mainspring.core.fields import Problems, choice, fields_of, refuse_unknown
 from mainspring.core.model import BATCH_JOBS_MAX, Instant, Job, JobState, JobView, Kind, Origin, Run
 from mainspring.core.submission import read_submission
 from mainspring.core.times import read_instant
+from mainspring.ports.calendar_book import names_calendar
 from mainspring.ports.store import JobEdit, NewRun, Submitted
 
 NEXT_MAX = 1000
 _EDIT_TRIES = 8
 _PREVIEWED = (
-    "at", "delay", "cron", "timezone", "every", "rrule", "dst", "calendar", "start_at", "end_at", "max_runs",
+    "at", "delay", "cron", "dialect", "every_nth", "timezone", "every", "rrule", "dst", "calendar", "start_at", "end_at", "max_runs",
     "jitter", "spread",
 )  # fmt: skip
 _UNKNOWN_TASK = "no worker has registered task {!r}: the job is held until one does"
@@ -54,7 +55,14 @@ class Jobs(Base):
         request = (await self.requests([document], strict=strict_tasks))[0]
         now = await self.now()
         identity = (ids or self.ids)(now, 1)[0]
-        job = prepare(request, identity, now, namespace=self.settings.namespace, created_by=self.settings.created_by)
+        job = prepare(
+            request,
+            identity,
+            now,
+            namespace=self.settings.namespace,
+            created_by=self.settings.created_by,
+            calendars=await self.calendars_for([document]),
+        )
         submitted = (await self.submit_prepared([job], repeat=ids is not None))[0]
         return self._with_warning(await self._view(submitted.id), submitted)
 
@@ -91,7 +99,14 @@ class Jobs(Base):
         """Checks the requests, gives them ids and stores them: one store call, whatever their number."""
         now = await self.now()
         made = (ids or self.ids)(now, len(requests))
-        jobs = prepare_all(requests, made, now, namespace=self.settings.namespace, created_by=self.settings.created_by)
+        jobs = prepare_all(
+            requests,
+            made,
+            now,
+            namespace=self.settings.namespace,
+            created_by=self.settings.created_by,
+            calendars=await self.calendars_for(request.document for request in requests),
+        )
         return await self.submit_prepared(jobs, repeat=ids is not None)
 
     async def put_job_by_key(self, key: str, document: Mapping[str, object]) -> Json:
@@ -121,10 +136,11 @@ class Jobs(Base):
             raise KeyTaken(str(view.job.key), str(view.job.id))
         read = (await self.requests([given]))[0].read(view.job.id)
         definition = editing.Definition(read, restarts=read.delay is not None)
+        calendars = await self.calendars()
 
         def edit(view: JobView, now: Instant) -> JobEdit | None:
             editing.refuse_unless_changeable(view, "change")
-            return editing.redefine(view.job, definition, now, self.settings.misfire)
+            return editing.redefine(view.job, definition, now, self.settings.misfire, calendars)
 
         return self._json(await self._edit(view.job.id, edit, "replace"))
 
@@ -138,6 +154,8 @@ class Jobs(Base):
         found = await self.store.list_jobs(where, after=page.after, limit=page.limit + 1)
         more = len(found) > page.limit
         found = found[: page.limit]
+        if any(names_calendar(view.job.document) for view in found):
+            await self.calendars()
         return {
             "items": [self._json(view) for view in found],
             "next": write_cursor("jobs", found[-1].job.id) if more else None,
@@ -145,12 +163,13 @@ class Jobs(Base):
 
     async def patch_job(self, job_id: str, changes: Mapping[str, object], *, if_match: str | None = None) -> Json:
         """Lays the changes over the job."""
+        calendars = await self.calendars()
 
         def edit(view: JobView, now: Instant) -> JobEdit | None:
             _check_version(view.job, if_match)
             editing.refuse_unless_changeable(view, "change")
             definition = editing.merge(view.job, changes)
-            return editing.redefine(view.job, definition, now, self.settings.misfire)
+            return editing.redefine(view.job, definition, now, self.settings.misfire, calendars)
 
         return self._json(await self._edit(read_id(job_id, "job"), edit, "change"))
 
@@ -180,11 +199,13 @@ class Jobs(Base):
         return [] if newest is None else [run for run in await self.store.runs([newest]) if run is not None]
 
     async def pause_job(self, job_id: str) -> Json:
+        calendars = await self.calendars()
+
         def edit(view: JobView, now: Instant) -> JobEdit | None:
             if view.job.state is JobState.PAUSED:
                 return None
             editing.refuse_unless_changeable(view, "pause")
-            return editing.pause(view.job, now, self.settings.misfire)
+            return editing.pause(view.job, now, self.settings.misfire, calendars)
 
         view = await self._edit(read_id(job_id, "job"), edit, "pause")
         if view.job.state is JobState.FINISHED:
@@ -195,12 +216,13 @@ class Jobs(Base):
         """What fell due during the pause is skipped, unless `catch_up` asks for it."""
         given = fields_of(body or {}, "", {"catch_up": choice("once", "all")}, '{"catch_up": "once"}')
         catch_up = given.get("catch_up")
+        calendars = await self.calendars()
 
         def edit(view: JobView, now: Instant) -> JobEdit | None:
             if view.job.state in (JobState.ACTIVE, JobState.SCHEDULED) and view.status in ("active", "scheduled"):
                 return None
             editing.refuse_unless_changeable(view, "resume")
-            return editing.resume(view.job, now, None if catch_up is None else str(catch_up))
+            return editing.resume(view.job, now, None if catch_up is None else str(catch_up), calendars)
 
         return self._json(await self._edit(read_id(job_id, "job"), edit, "resume"))
 
@@ -243,7 +265,7 @@ class Jobs(Base):
         """The coming occurrences of the job."""
         wanted = read_limit(count, "/count", NEXT_MAX)
         view = await self._view(read_id(job_id, "job"))
-        return coming_of(view.job, await self.now(), wanted)
+        return coming_of(view.job, await self.now(), wanted, await self.calendars_of(view.job))
 
     async def preview(self, document: Mapping[str, object]) -> Json:
         """The occurrences of a schedule that need not be stored, compared with those of a job that is."""
@@ -258,12 +280,13 @@ class Jobs(Base):
         read = read_submission({**given, "task": "preview"})
         begin = now + 1 if start is None else read_instant(start, "/from")
         made = self.ids(now, 1)[0]
+        calendars = await self.calendars()
         if other is None:
-            return coming(read, made, now, begin, count)
+            return coming(read, made, now, begin, count, calendars)
         if not isinstance(other, str):
             raise InvalidInput.at("/compare_with", "must be the id of a job")
         view = await self._view(read_id(other, "job"))
-        return compared(read, view.job, now, begin, count)
+        return compared(read, view.job, now, begin, count, calendars)
 
     async def job_runs(self, job_id: str, **paging: object) -> Json:
         """The runs and skipped occurrences of the job, newest first."""
@@ -287,6 +310,7 @@ class Jobs(Base):
         view = (await self.store.jobs([identity]))[0]
         if view is None:
             raise NotFound(f"there is no job {identity}")
+        await self.calendars_of(view.job)
         return view
 
     async def _edit(self, identity: UUID, edit: Edit, action: str) -> JobView:
@@ -302,7 +326,7 @@ class Jobs(Base):
         raise Conflict(f"job {identity} is being changed by others all the time; try again")
 
     def _json(self, view: JobView) -> Json:
-        return job_json(view, self.settings.misfire)
+        return job_json(view, self.settings.misfire, self.book.of(self.settings.namespace))
 
     def _with_warning(self, view: JobView, submitted: Submitted) -> Json:
         answer = self._json(view)

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from mainspring.core.calendars import Calendar
 from mainspring.core.errors import InvalidInput, Problem, TooLarge
 from mainspring.core.firing import anchor_of
 from mainspring.core.model import DEFAULT_NAMESPACE, Instant, Kind, Lane, NewJob
-from mainspring.core.occurrences import next_after
+from mainspring.core.occurrences import NO_CALENDARS, next_after
 from mainspring.core.schedule import refuse_if_over
 from mainspring.core.submission import Submission, read_submission
 
@@ -45,9 +46,11 @@ def prepare(
     *,
     namespace: str = DEFAULT_NAMESPACE,
     created_by: str | None = None,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
 ) -> NewJob:
     """Checks the request and turns it into a job of this id, accepted now."""
-    return new_job(request.read(identity), identity, now, namespace=namespace, created_by=created_by)
+    read = request.read(identity)
+    return new_job(read, identity, now, namespace=namespace, created_by=created_by, calendars=calendars)
 
 
 def new_job(
@@ -57,8 +60,9 @@ def new_job(
     *,
     namespace: str = DEFAULT_NAMESPACE,
     created_by: str | None = None,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
 ) -> NewJob:
-    next_at, scheduled_at, reason = first_instants(read, identity, now)
+    next_at, scheduled_at, reason = first_instants(read, identity, now, calendars)
     due = read.kind is Kind.IMMEDIATE or (read.kind is Kind.DELAYED and next_at is None)
     expires_at = None
     if read.expires_in is not None and read.kind is not Kind.RECURRING:
@@ -79,7 +83,9 @@ def new_job(
     )
 
 
-def first_instants(read: Submission, identity: UUID, now: Instant) -> tuple[Instant | None, Instant | None, str | None]:
+def first_instants(
+    read: Submission, identity: UUID, now: Instant, calendars: Mapping[str, Calendar] = NO_CALENDARS
+) -> tuple[Instant | None, Instant | None, str | None]:
     """(next_at, scheduled_at, reason) of a job that is accepted now; a time that has passed is now, and says so."""
     if read.kind is Kind.IMMEDIATE:
         return None, None, None
@@ -89,8 +95,8 @@ def first_instants(read: Submission, identity: UUID, now: Instant) -> tuple[Inst
             return due, due, None
         return None, None if read.at is None else due, REASON_AT_IN_PAST if due < now else None
     assert read.schedule is not None
-    refuse_if_over(read.schedule, now)
-    first = next_after(read.schedule, now, anchor=anchor_of(identity))
+    refuse_if_over(read.schedule, now, calendars=calendars)
+    first = next_after(read.schedule, now, anchor=anchor_of(identity), calendars=calendars)
     if first is None:
         raise InvalidInput.at(f"/{read.schedule.kind}", "never fires: no occurrence is left after now")
     return first.nominal, first.scheduled_at, None
@@ -103,6 +109,7 @@ def prepare_all(
     *,
     namespace: str = DEFAULT_NAMESPACE,
     created_by: str | None = None,
+    calendars: Mapping[str, Calendar] = NO_CALENDARS,
 ) -> list[NewJob]:
     """All of a batch, or everything that is wrong with it, each problem under its index."""
     jobs: list[NewJob] = []
@@ -110,7 +117,8 @@ def prepare_all(
     more = 0
     for index, (request, identity) in enumerate(zip(requests, ids, strict=True)):
         try:
-            jobs.append(prepare(request, identity, now, namespace=namespace, created_by=created_by))
+            made = prepare(request, identity, now, namespace=namespace, created_by=created_by, calendars=calendars)
+            jobs.append(made)
         except InvalidInput as error:
             room = BATCH_PROBLEMS_MAX - len(problems)
             problems += [Problem(f"/{index}{each.pointer}", each.detail) for each in error.problems[:room]]

@@ -9,7 +9,12 @@ from uuid import UUID
 
 import msgspec
 
+from mainspring.core.calendars import Calendar
+from mainspring.core.errors import InvalidInput
+from mainspring.core.firing import following_occurrence
+from mainspring.core.instants import Kind as Fires
 from mainspring.core.model import Instant, Job, JobState, JobView, Kind, LogLine, QueueInfo, Run, Stats, WorkerInfo
+from mainspring.core.occurrences import NO_CALENDARS
 from mainspring.core.policy import policy_of
 from mainspring.core.states import State
 from mainspring.core.submission import DEFAULTS, MERGED
@@ -17,6 +22,7 @@ from mainspring.core.times import utc_text
 
 Json = dict[str, object]
 
+_MAY_NOT_FIRE = ('"calendar":', '"gap":"skip"')
 _EMPTY_LISTS = tuple(name for name, value in DEFAULTS.items() if value == ())
 
 
@@ -42,6 +48,8 @@ def job_fields(job: Job, misfire: str | None = None) -> Json:
         shown[name] = {**cast(Json, DEFAULTS[name]), **(given if isinstance(given, dict) else {})}
     if misfire is not None and "policy" not in cast(Json, document.get("misfire") or {}):
         cast(Json, shown["misfire"])["policy"] = misfire
+    if isinstance(shown["calendar"], dict):
+        shown["calendar"] = {"roll": "skip", **shown["calendar"]}
     for name in _EMPTY_LISTS:
         shown[name] = list(cast("list[object]", shown[name]))
     shown["task"] = job.lane.task
@@ -52,7 +60,7 @@ def job_fields(job: Job, misfire: str | None = None) -> Json:
     return shown
 
 
-def job_json(view: JobView, misfire: str | None = None) -> Json:
+def job_json(view: JobView, misfire: str | None = None, calendars: Mapping[str, Calendar] = NO_CALENDARS) -> Json:
     """A job as the API answers it."""
     job, last = view.job, view.last_run
     return {
@@ -61,7 +69,7 @@ def job_json(view: JobView, misfire: str | None = None) -> Json:
         "status": view.status,
         "reason": view.reason,
         **job_fields(job, misfire),
-        "next_run_at": time_or_none(next_run_at(job)),
+        "next_run_at": time_or_none(next_run_at(job, calendars)),
         "last_run": None if last is None else _last_run(last),
         "version": job.version,
         "created_at": utc_text(job.created_at),
@@ -70,11 +78,19 @@ def job_json(view: JobView, misfire: str | None = None) -> Json:
     }
 
 
-def next_run_at(job: Job) -> Instant | None:
-    """When it goes on by itself; a paused job does not."""
+def next_run_at(job: Job, calendars: Mapping[str, Calendar] = NO_CALENDARS) -> Instant | None:
+    """When it goes on by itself; a paused job does not. What comes next may be an occurrence that will not fire."""
     if job.kind is Kind.IMMEDIATE or job.state not in (JobState.SCHEDULED, JobState.ACTIVE):
         return None
-    return job.scheduled_at if job.next_at is not None else None
+    if job.next_at is None:
+        return None
+    if job.document is None or not any(text in job.document for text in _MAY_NOT_FIRE):
+        return job.scheduled_at
+    try:
+        following = following_occurrence(job, job.next_at - 1, calendars, kind=Fires.FIRES)
+    except InvalidInput:  # a calendar that was deleted under its job
+        return job.scheduled_at
+    return None if following is None else following.scheduled_at
 
 
 def _last_run(run: Run) -> Json:

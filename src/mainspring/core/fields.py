@@ -21,6 +21,7 @@ TAGS_MAX = 100
 DEPTH_MAX = 100
 RETRY_FIELDS = ("max_attempts", "backoff", "initial", "factor", "max", "jitter")
 PROBLEMS_MAX = 100
+EXPRESSIONS_READ = 100
 _HINTED_MAX = 64
 _HINTS_MAX = 5
 
@@ -186,6 +187,28 @@ def misfire(value: object, pointer: str) -> object:
 def dst(value: object, pointer: str) -> object:
     known = {"gap": choice("after", "skip", "before"), "fold": choice("first", "second", "both")}
     return fields_of(value, pointer, known, '{"gap": "after", "fold": "first"}')
+
+
+def expressions(value: object, pointer: str) -> object:
+    """One cron expression, or a list of which any may fire."""
+    if not isinstance(value, list | tuple):
+        return label(value, pointer)
+    return [label(each, f"{pointer}/{index}") for index, each in enumerate(value[:EXPRESSIONS_READ])]
+
+
+def calendar(value: object, pointer: str) -> object:
+    """How a job uses a calendar; a name alone stands for `{"name": …}`."""
+    if isinstance(value, str):
+        return {"name": identifier(value, pointer)}
+    known = {
+        "name": identifier,
+        "roll": choice("skip", "next", "previous", "nearest"),
+        "working_day": optional(whole(-23, 23)),
+    }
+    found = fields_of(value, pointer, known, '{"name": "be-holidays", "roll": "skip"}')
+    if "name" not in found:
+        raise InvalidInput.at(f"{pointer}/name", "must be the name of a calendar")
+    return found
 
 
 def optional(reader: Reader) -> Reader:

@@ -12,9 +12,10 @@ from uuid import UUID
 
 from mainspring.core.calendars import Calendar
 from mainspring.core.ids import instant_of_id
+from mainspring.core.instants import Kind as Fires
 from mainspring.core.misfire import Misfire, Verdict, catch_up
 from mainspring.core.model import DueOccurrence, Firing, Instant, Job, Kind, SkippedOccurrence
-from mainspring.core.occurrences import NO_CALENDARS, Schedule, count_between, next_after
+from mainspring.core.occurrences import NO_CALENDARS, Schedule, count_between, next_after, previous_before
 from mainspring.core.schedule import read_schedule
 from mainspring.core.sources import Occurrence
 from mainspring.core.times import read_duration
@@ -53,11 +54,11 @@ def plan_firing(
 
 
 def following_occurrence(
-    job: Job, after: Instant, calendars: Mapping[str, Calendar] = NO_CALENDARS
+    job: Job, after: Instant, calendars: Mapping[str, Calendar] = NO_CALENDARS, *, kind: Fires = Fires.ANY
 ) -> Occurrence | None:
-    """The first occurrence of a recurring job after the instant that can run, or None."""
+    """The first occurrence of a recurring job after the instant, or None; of this kind: those that fire or do not."""
     schedule = schedule_of(job.document, job.id)
-    return next_after(schedule, after, anchor=anchor_of(job.id), calendars=calendars)
+    return next_after(schedule, after, anchor=anchor_of(job.id), calendars=calendars, kind=kind)
 
 
 def anchor_of(job_id: UUID) -> Instant:
@@ -127,9 +128,14 @@ def _firing(job: Job, schedule: Schedule, verdicts: tuple[Verdict, ...], calenda
 def _skipped_while_paused(
     job: Job, schedule: Schedule, now: Instant, calendars: Mapping[str, Calendar]
 ) -> tuple[Verdict, ...]:
-    first = next_after(schedule, job.fired_through, anchor=anchor_of(job.id), calendars=calendars)
-    if first is None or first.nominal > now:
+    anchor = anchor_of(job.id)
+    first = next_after(schedule, job.fired_through, anchor=anchor, calendars=calendars)
+    if first is None or first.scheduled_at > now:
         return ()
-    counts = count_between(schedule, job.fired_through + 1, now + 1, anchor=anchor_of(job.id), calendars=calendars)
+    through = now
+    last = previous_before(schedule, now + 1, anchor=anchor, calendars=calendars)
+    if last is not None and last.scheduled_at > now:
+        through = last.nominal - 1  # jitter holds it back: it is still to come
+    counts = count_between(schedule, job.fired_through + 1, through + 1, anchor=anchor, calendars=calendars)
     missed = counts.fires + counts.gap + counts.closed
-    return (Verdict(first.nominal, first.scheduled_at, "skip", "paused", count=max(1, missed), through=now),)
+    return (Verdict(first.nominal, first.scheduled_at, "skip", "paused", count=max(1, missed), through=through),)

@@ -32,8 +32,6 @@ NOT_OFFERED = MappingProxyType(
     {
         "http": "webhook runs",
         "command": "command runs",
-        "rrule": "recurrence rules; write cron or every",
-        "calendar": "calendars",
         "after": "jobs that wait for others",
         "limits": "limits",
         "unique": "unique jobs; `key` makes a job unique in its namespace",
@@ -61,6 +59,8 @@ DEFAULTS: Mapping[str, object] = MappingProxyType(
         "at": None,
         "delay": None,
         "cron": None,
+        "dialect": None,
+        "every_nth": None,
         "timezone": "UTC",
         "every": None,
         "rrule": None,
@@ -107,7 +107,11 @@ _READERS: dict[str, Reader] = {
     "priority": fields.whole(0, 100, "; higher goes first"),
     "at": fields.instant,
     "delay": fields.span,
-    "cron": fields.label,
+    "cron": fields.expressions,
+    "dialect": fields.label,
+    "every_nth": fields.whole(1, 1000),
+    "rrule": fields.description,
+    "calendar": fields.calendar,
     "timezone": lambda value, pointer: read_zone(value, pointer).name,
     "every": fields.positive_span,
     "dst": fields.dst,
@@ -130,7 +134,9 @@ _READERS: dict[str, Reader] = {
 
 # Null says "as if left out" here; elsewhere it is a wrong type.
 NULLABLE = frozenset(name for name, value in DEFAULTS.items() if value is None) | frozenset(NOT_OFFERED)
-_RECURRING_ONLY = ("dst", "start_at", "end_at", "max_runs", "jitter", "spread", "misfire")
+_RECURRING_ONLY = (
+    "dst", "calendar", "dialect", "every_nth", "start_at", "end_at", "max_runs", "jitter", "spread", "misfire",
+)  # fmt: skip
 _NEVER_BY_DECORATOR = (*WHEN, "task", "payload", "key", "http", "command")
 
 
@@ -247,7 +253,7 @@ def _check_what(value: Mapping[str, object], problems: Problems) -> None:
 def _refuse_recurring_only(kept: dict[str, object], value: Mapping[str, object], problems: Problems) -> None:
     for name in _RECURRING_ONLY:
         if name in kept and kept.pop(name) != DEFAULTS[name] and value.get(name) is not None:
-            problems.add(f"/{name}", "has a meaning for recurring jobs only; add cron or every, or leave it out")
+            problems.add(f"/{name}", "has a meaning for recurring jobs only; add cron, every or rrule, or leave it out")
 
 
 def _schedule(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mainspring.api.schemas import COMPONENTS
+from mainspring.api.time_schemas import TIME_COMPONENTS
 from mainspring.api.server import all_routes, openapi
 from mainspring.client.views import job_fields
 from mainspring.core.submission import DEFAULTS, NOT_OFFERED
@@ -24,7 +25,7 @@ def nodes(value: Any) -> Iterator[dict[str, Any]]:
 def test_every_reference_leads_somewhere_and_every_schema_is_used() -> None:
     document = openapi()
     named = {node["$ref"].rsplit("/", 1)[1] for node in nodes(document) if "$ref" in node}
-    assert named == set(COMPONENTS)
+    assert named == {*COMPONENTS, *TIME_COMPONENTS}
 
 
 def test_every_operation_documents_its_failures_as_problems() -> None:

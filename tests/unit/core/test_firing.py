@@ -122,3 +122,25 @@ def test_documents_are_read_once_and_rightly() -> None:
     following = following_occurrence(recurring(), CREATED)
     assert following is not None
     assert following.nominal == CREATED + MINUTE
+
+
+def test_a_pause_skips_nothing_that_jitter_still_holds_back() -> None:
+    """The instant of its minute has come, its own due time has not."""
+    job = recurring(every=60, jitter=50)
+    due = following_occurrence(job, CREATED)
+    assert due is not None
+    assert due.scheduled_at > due.nominal
+    assert plan_firing(job, due.scheduled_at - 1, paused=True) is None
+    firing = plan_firing(job, due.scheduled_at, paused=True)
+    assert firing is not None
+    assert [(skip.nominal, skip.stands_for) for skip in firing.skips] == [(due.nominal, 1)]
+
+
+def test_of_a_long_pause_the_instant_that_jitter_holds_back_is_still_to_come() -> None:
+    job = recurring(every=60, jitter=50)
+    last = following_occurrence(job, CREATED + 9 * MINUTE)
+    assert last is not None
+    firing = plan_firing(job, last.scheduled_at - 1, paused=True)
+    assert firing is not None
+    assert [skip.stands_for for skip in firing.skips] == [9]
+    assert (firing.fired_through, firing.next_at) == (last.nominal - 1, last.nominal)

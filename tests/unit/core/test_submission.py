@@ -116,7 +116,7 @@ def test_when(when: dict[str, object], kind: Kind) -> None:
         ({"task": "t", "delay": "soon"}, "/delay"),
         ({"task": "t", "cron": "61 * * * *"}, "/cron"),
         ({"task": "t", "cron": 5}, "/cron"),
-        ({"task": "t", "cron": ["* * * * *"]}, "/cron"),
+        ({"task": "t", "cron": ["* * * * *", 7]}, "/cron/1"),
         ({"task": "t", "cron": "* * * * *", "timezone": "Europe/Belrin"}, "/timezone"),
         ({"task": "t", "timezone": "../../etc/passwd"}, "/timezone"),
         ({"task": "t", "every": 0}, "/every"),
