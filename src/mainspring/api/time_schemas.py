@@ -7,6 +7,7 @@ from mainspring.api.schemas import Schema, array, closed, nullable, page, shape,
 from mainspring.core.calendar_read import MOST_DATES, WEEKDAYS
 
 _DATES: Schema = array({"type": "string", "format": "date"}, maxItems=MOST_DATES)
+_IGNORED: Schema = {"description": "As it was read; ignored"}
 _CALENDAR: dict[str, Schema] = {
     "dates": _DATES,
     "days_off": array(words(*WEEKDAYS)),
@@ -20,8 +21,8 @@ TIME_COMPONENTS: dict[str, Schema] = {
     "CalendarInput": closed(
         {
             "name": schemas.NAME,
-            "version": schemas.COUNT,
-            "updated_at": schemas.TIME,
+            "version": _IGNORED,
+            "updated_at": _IGNORED,
             "dates": nullable(_DATES),
             "days_off": nullable(array(words(*WEEKDAYS))),
             "icalendar": _CALENDAR["icalendar"],

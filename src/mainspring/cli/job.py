@@ -39,8 +39,8 @@ def submit(
 ) -> int:
     """Submit a job that runs TASK: now, or when --at, --delay, --cron or --every say."""
     document = {"task": task, **job_document(fields)}
-    if wait and ({"cron", "every"} & document.keys()):
-        raise click.UsageError("--wait waits for one run; a job with --cron or --every has many.")
+    if wait and ({"cron", "every", "rrule"} & document.keys()):
+        raise click.UsageError("--wait waits for one run; a job with --cron, --every or --rrule has many.")
     stored = session.run(
         lambda client: client.create_job(document, strict_tasks=strict_tasks, idempotency_key=idempotency_key)
     )

@@ -46,8 +46,13 @@ _FIELDS: tuple[tuple[str, click.ParamType[object] | None, str], ...] = (
     ("at", None, "Run at this time, RFC 3339 with an offset."),
     ("delay", None, 'Run after this time, such as "90s" or "24h".'),
     ("cron", None, 'Run whenever this expression says, such as "0 9 * * *".'),
+    ("dialect", None, "Of --cron: seconds for six fields, seconds first."),
+    ("every-nth", click.IntRange(min=1), "Only every n-th instant of --cron."),
+    ("rrule", None, 'Run by this recurrence rule, such as "FREQ=MONTHLY;BYDAY=-1FR".'),
     ("every", None, 'Run once each interval, such as "5m".'),
-    ("timezone", None, "The zone of --cron, such as Europe/Berlin."),
+    ("timezone", None, "The zone of --cron and --rrule, such as Europe/Berlin."),
+    ("calendar", JsonOrText(), "The calendar of days off: its name, or a JSON object with name and roll."),
+    ("dst", Json(), "At clock changes, such as '{\"gap\": \"skip\"}'."),
     ("start-at", None, "Nothing is due before this time."),
     ("end-at", None, "Nothing is due from this time on."),
     ("max-runs", click.IntRange(min=1), "The job is finished after this many runs."),
@@ -65,6 +70,7 @@ _FIELDS: tuple[tuple[str, click.ParamType[object] | None, str], ...] = (
     ("lost-after", None, "How long silence is borne; default: the lease."),
     ("expires-in", None, "Skipped if not started by then."),
     ("jitter", None, "Spread the start over this time."),
+    ("spread", None, "Start the job at an instant of its own within this time, always the same."),
     ("metadata", Json(), "Anything of yours, as a JSON object."),
 )
 _NULL_TIMEOUT = "none"

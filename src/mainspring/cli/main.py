@@ -14,7 +14,9 @@ from mainspring.cli.failures import exit_code_of, tell
 _COMMANDS = {
     "api": "roles:api",
     "bench": "bench:bench",
+    "calendar": "calendar:calendar",
     "config": "config:config",
+    "cron": "cron:cron",
     "dead": "dead:dead",
     "job": "job:job",
     "migrate": "migrate:migrate",
@@ -29,7 +31,9 @@ _COMMANDS = {
 _ABOUT = {
     "api": "Serve the HTTP API.",
     "bench": "Measure throughput and latency on a store.",
+    "calendar": "Days off that schedules share by name.",
     "config": "Show the settings that hold here.",
+    "cron": "Explain a cron expression.",
     "dead": "Look after runs that failed for good.",
     "job": "Submit, read and change jobs.",
     "migrate": "Bring the schema of a store up to date.",

@@ -60,8 +60,8 @@ def compared(
     new_in_sight = [each for each in new if each.nominal <= old[-1].nominal] if len(old) >= count else new
     zone = _zone(read)
     answer = _answer(new, zone)
-    answer["adds"] = _items(_without(new_in_sight, old), zone)
-    answer["drops"] = _items(_without(old, new), zone)
+    answer["adds"] = occurrences_json(_without(new_in_sight, old), zone)
+    answer["drops"] = occurrences_json(_without(old, new), zone)
     return answer
 
 
@@ -109,10 +109,10 @@ def _zone(read: Submission) -> Zone:
 
 
 def _answer(found: list[Occurrence], zone: Zone) -> Json:
-    return {"items": _items(found, zone), "count": len(found)}
+    return {"items": occurrences_json(found, zone), "count": len(found)}
 
 
-def _items(found: Iterable[Occurrence], zone: Zone) -> list[Json]:
+def occurrences_json(found: Iterable[Occurrence], zone: Zone) -> list[Json]:
     return [
         {
             "at": utc_text(each.scheduled_at),

@@ -53,7 +53,22 @@ def test_version(mainspring: Said) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["up", "api", "scheduler", "worker", "job", "run", "dead", "queue", "migrate", "config", "openapi", "bench"],
+    [
+        "up",
+        "api",
+        "scheduler",
+        "worker",
+        "job",
+        "run",
+        "dead",
+        "queue",
+        "migrate",
+        "config",
+        "openapi",
+        "bench",
+        "calendar",
+        "cron",
+    ],
 )
 def test_every_command_explains_itself(mainspring: Said, command: str) -> None:
     code, out, _ = mainspring(command, "--help")
@@ -61,7 +76,7 @@ def test_every_command_explains_itself(mainspring: Said, command: str) -> None:
     assert f"mainspring {command}" in out
 
 
-@pytest.mark.parametrize("command", ["top", "doctor", "verify", "key", "calendar", "workflow"])
+@pytest.mark.parametrize("command", ["top", "doctor", "verify", "key", "workflow"])
 def test_what_is_not_built_is_not_there(mainspring: Said, command: str) -> None:
     code, _, err = mainspring(command)
     assert code == 2
