@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from mainspring.api.schemas import COMPONENTS
-from mainspring.api.time_schemas import TIME_COMPONENTS
 from mainspring.api.server import all_routes, openapi
+from mainspring.api.time_schemas import TIME_COMPONENTS
 from mainspring.client.views import job_fields
 from mainspring.core.submission import DEFAULTS, NOT_OFFERED
 
