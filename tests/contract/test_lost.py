@@ -219,6 +219,7 @@ async def test_a_lost_attempt_becomes_what_the_core_decides(store: Store, eviden
         assert run.reason == expected.reason
         [*_, attempt] = json.loads(run.attempts or "[]")
         assert (attempt["number"], attempt["worker"], attempt["outcome"]) == (number, str(worker), expected.outcome)
+        assert attempt["error"] == json.loads(run.error or "")
         assert claimed.attempt == number
         if expected.state is not State.QUEUED:
             break
@@ -234,6 +235,11 @@ async def test_three_deaths_make_a_poison_run_whatever_its_attempts(store: Store
     run = await run_of(store, run_id)
     assert (run.state, run.reason, run.deaths, run.spent) == (State.FAILED, "poison", 3, 3)
     assert run.finished_at == NOW
+    told = json.loads(run.error or "")
+    attempts = json.loads(run.attempts or "")
+    assert (told["type"], told["traceback"]) == ("WorkerLost", "")
+    assert [each["worker"] in told["message"] for each in attempts] == [True] * 3
+    assert attempts[-1]["error"] == told
 
 
 async def _die_under(store: Store, run_id: UUID) -> str:
@@ -262,7 +268,8 @@ async def test_a_requested_cancel_wins_over_a_loss(store: Store) -> None:
     await store.declare_lost(worker, Evidence.DEATH, now=NOW)
     [rescued] = await store.rescue(now=NOW)
     assert rescued.state == State.CANCELLED
-    assert await state_of(store, claimed.id) is State.CANCELLED
+    run = await run_of(store, claimed.id)
+    assert (run.state, run.error) == (State.CANCELLED, None)
 
 
 async def test_only_the_culprit_of_a_kill_has_timed_out(store: Store) -> None:

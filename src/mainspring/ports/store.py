@@ -420,8 +420,8 @@ class Store(Timetables, Protocol):
 
     async def rescue(self, *, limit: int = 500, random_value: float = 0.5, now: Instant | None = None) -> list[Rescued]:
         """Ends the lost attempts of workers that were declared lost or are unknown, by `core.decide.decide_lost`,
-        each guarded by its fence, and each with its attempt recorded by `record_attempt`. QUEUED keeps ready_at (its
-        place); a run of an unknown worker is one of a dead one. Never touches a run whose worker is neither."""
+        each guarded by its fence, its attempt recorded and its error told by `core.losses.lose`. QUEUED keeps ready_at
+        (its place); a run of an unknown worker is one of a dead one. Never touches a run whose worker is neither."""
         ...
 
     # --- scheduling ---------------------------------------------------------------------------------------------

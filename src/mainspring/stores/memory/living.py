@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from mainspring.core.decide import Next, Tally, decide_lost, record_attempt
+from mainspring.core.decide import Tally
+from mainspring.core.losses import LostAttempt, lose
 from mainspring.core.model import BeatAnswer, Duration, Evidence, Instant, Run, TaskInfo, WorkerInfo
-from mainspring.core.policy import policy_of
 from mainspring.core.states import Event, State
 from mainspring.ports.store import Rescued, Topic
 from mainspring.stores.memory.tables import Tables, WorkerRow
@@ -131,15 +131,7 @@ def _held(tables: Tables, worker: UUID) -> list[Run]:
 def _rescue_one(tables: Tables, run: Run, random_value: float, now: Instant) -> Rescued:
     worker = run.worker
     assert worker is not None
-    decision = _decide(tables, run, worker, random_value)
-    run.attempts = record_attempt(
-        run.attempts,
-        number=run.attempt,
-        worker=str(worker),
-        started_at=run.started_at,
-        finished_at=now,
-        outcome=decision.outcome,
-    )
+    decision, run.attempts, run.error = lose(_lost_attempt(tables, run, worker), random_value, now)
     run.spent = decision.spent
     run.deaths = decision.deaths
     run.reason = decision.reason or run.reason
@@ -149,13 +141,18 @@ def _rescue_one(tables: Tables, run: Run, random_value: float, now: Instant) -> 
     return Rescued(run.id, worker, int(decision.state), decision.reason or decision.outcome.value)
 
 
-def _decide(tables: Tables, run: Run, worker: UUID, random_value: float) -> Next:
-    """A worker that nobody knows any more has stopped by itself: its runs are those of a dead one."""
+def _lost_attempt(tables: Tables, run: Run, worker: UUID) -> LostAttempt:
     row = tables.workers.get(worker)
-    evidence = Evidence(row.info.evidence) if row is not None and row.info.evidence else Evidence.DEATH
-    culprit = row is not None and row.culprit == run.id
-    tally = Tally(run.spent, run.deaths, run.cancel_requested_at is not None)
-    return decide_lost(tally, policy_of(run.document), evidence, random_value, culprit=culprit)
+    return LostAttempt(
+        run.attempt,
+        worker,
+        run.started_at,
+        Tally(run.spent, run.deaths, run.cancel_requested_at is not None),
+        run.document,
+        run.attempts,
+        None if row is None else row.info.evidence,
+        culprit=row is not None and row.culprit == run.id,
+    )
 
 
 # --- schedulers

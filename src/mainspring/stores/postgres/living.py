@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from mainspring.core.decide import Next, Tally, decide_lost, record_attempt
+from mainspring.core.decide import Next, Tally
+from mainspring.core.losses import Loss, LostAttempt, lose
 from mainspring.core.model import BeatAnswer, Duration, Evidence, Instant, TaskInfo, WorkerInfo
-from mainspring.core.policy import policy_of
 from mainspring.core.states import State
 from mainspring.ports.store import Rescued
 from mainspring.stores.postgres.connection import columns_of
@@ -109,11 +109,12 @@ class Living(EndingRuns):
             locked = await self._lock_runs(connection, found)
             # A finish may have come first: its row is gone or has another fence, and is left alone.
             rows = [row for run_id, row in found.items() if _still_lost(row, locked.get(run_id))]
-            decided = [(row, _decide(row, locked[row["id"]]["cancel_requested_at"], random_value)) for row in rows]
-            ended = [_end_of(row, decision, instant) for row, decision in decided if decision.state.ended]
-            left = [_rest_of(row, decision, instant) for row, decision in decided if not decision.state.ended]
+            asked = {run_id: each["cancel_requested_at"] for run_id, each in locked.items()}
+            losses = [(row, lose(_lost_attempt(row, asked[row["id"]]), random_value, instant)) for row in rows]
+            ended = [_end_of(row, loss) for row, loss in losses if loss.decision.state.ended]
+            left = [_rest_of(row, loss, instant) for row, loss in losses if not loss.decision.state.ended]
             ready = await self._leave_workers(connection, left) | await self._end_runs(connection, ended, instant)
-            return [_rescued(row, decision) for row, decision in decided], ready
+            return [_rescued(row, loss.decision) for row, loss in losses], ready
 
         rescued, ready = await self._transact(body)
         await self._lanes_ready(ready)
@@ -148,46 +149,43 @@ def _still_lost(row: asyncpg.Record, locked: asyncpg.Record | None) -> bool:
     return bool(locked["fence"] == row["fence"] and locked["worker"] == row["worker"])
 
 
-def _decide(row: asyncpg.Record, cancel_requested_at: Instant | None, random_value: float) -> Next:
-    """A worker that nobody knows any more has stopped by itself: its runs are those of a dead one."""
-    evidence = Evidence(row["evidence"]) if row["evidence"] else Evidence.DEATH
-    tally = Tally(row["spent"], row["deaths"], cancel_requested_at is not None)
-    culprit = bool(row["culprit"] == row["id"])
-    return decide_lost(tally, policy_of(row["document"]), evidence, random_value, culprit=culprit)
-
-
-def _attempts(row: asyncpg.Record, decision: Next, now: Instant) -> str:
-    return record_attempt(
+def _lost_attempt(row: asyncpg.Record, cancel_requested_at: Instant | None) -> LostAttempt:
+    return LostAttempt(
+        row["attempt"],
+        row["worker"],
+        row["started_at"],
+        Tally(row["spent"], row["deaths"], cancel_requested_at is not None),
+        row["document"],
         row["attempts"],
-        number=row["attempt"],
-        worker=str(row["worker"]),
-        started_at=row["started_at"],
-        finished_at=now,
-        outcome=decision.outcome,
+        row["evidence"],
+        culprit=bool(row["culprit"] == row["id"]),
     )
 
 
-def _end_of(row: asyncpg.Record, decision: Next, now: Instant) -> Ended:
+def _end_of(row: asyncpg.Record, loss: Loss) -> Ended:
+    decision, attempts, error = loss
     return Ended(
         row["id"],
         decision.state,
         reason=decision.reason,
+        error=error,
         spent=decision.spent,
         deaths=decision.deaths,
-        attempts=_attempts(row, decision, now),
+        attempts=attempts,
     )
 
 
-def _rest_of(row: asyncpg.Record, decision: Next, now: Instant) -> Left:
+def _rest_of(row: asyncpg.Record, loss: Loss, now: Instant) -> Left:
+    decision, attempts, error = loss
     return Left(
         row["id"],
         decision.state,
         ready_at=now + decision.wait if decision.state is State.RETRYING else None,
         reason=decision.reason,
-        error=None,
+        error=error,
         spent=decision.spent,
         deaths=decision.deaths,
-        attempts=_attempts(row, decision, now),
+        attempts=attempts,
     )
 
 

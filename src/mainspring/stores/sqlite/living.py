@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from mainspring.core.decide import Next, Tally, decide_lost, record_attempt
+from mainspring.core.decide import Tally
+from mainspring.core.losses import Loss, LostAttempt, lose
 from mainspring.core.model import BeatAnswer, Duration, Evidence, Instant, TaskInfo, WorkerInfo
-from mainspring.core.policy import policy_of
 from mainspring.core.states import State
 from mainspring.ports.store import Rescued, Topic
 from mainspring.stores.sqlite.ending import bury
@@ -129,8 +129,9 @@ def rescue(session: Session, limit: int, random_value: float, now: Instant | Non
     for holder, evidence, culprit in session.run("holders_gone").fetchall():
         for row in session.run("held_by_worker", (holder, limit - len(rescued))).fetchall():
             run = LostRun(*row)
-            decision = _decide(run, evidence, culprit, random_value)
-            _apply(session, run, holder, decision, instant)
+            loss = lose(_lost_attempt(run, holder, evidence, culprit), random_value, instant)
+            decision = loss.decision
+            _apply(session, run, loss, instant)
             if decision.state.ended:
                 ended.append(run.number)
             elif decision.state is State.QUEUED:
@@ -143,26 +144,26 @@ def rescue(session: Session, limit: int, random_value: float, now: Instant | Non
     return rescued
 
 
-def _decide(run: LostRun, evidence: str | None, culprit: bytes | None, random_value: float) -> Next:
-    """A worker that nobody knows any more has stopped by itself: its runs are those of a dead one."""
-    tally = Tally(run.spent, run.deaths, run.cancel_requested_at is not None)
-    known = Evidence(evidence) if evidence else Evidence.DEATH
-    return decide_lost(tally, policy_of(run.document), known, random_value, culprit=culprit == run.id)
-
-
-def _apply(session: Session, run: LostRun, holder: bytes, decision: Next, now: Instant) -> None:
-    attempts = record_attempt(
+def _lost_attempt(run: LostRun, holder: bytes, evidence: str | None, culprit: bytes | None) -> LostAttempt:
+    return LostAttempt(
+        run.attempt,
+        uuid_of(holder),
+        run.started_at,
+        Tally(run.spent, run.deaths, run.cancel_requested_at is not None),
+        run.document,
         run.attempts,
-        number=run.attempt,
-        worker=str(uuid_of(holder)),
-        started_at=run.started_at,
-        finished_at=now,
-        outcome=decision.outcome,
+        evidence,
+        culprit=culprit == run.id,
     )
+
+
+def _apply(session: Session, run: LostRun, loss: Loss, now: Instant) -> None:
+    decision, attempts, error = loss
+    state, reason = int(decision.state), decision.reason
     ready_at = now + decision.wait if decision.state is State.RETRYING else None
     session.run(
         "lose_attempt",
-        (run.number, int(decision.state), decision.spent, decision.deaths, attempts, decision.reason, ready_at),
+        (run.number, state, decision.spent, decision.deaths, attempts, reason, ready_at, error),
     )
 
 

@@ -68,6 +68,7 @@ FROM runs WHERE worker = ?1 AND state = 1 LIMIT ?2;
 -- What becomes of its run. It keeps worker and start only where the run has ended with it.
 UPDATE runs
 SET state = ?2, spent = ?3, deaths = ?4, attempts = ?5, reason = coalesce(?6, reason), ready_at = coalesce(?7, ready_at),
+    error = ?8,
     worker = CASE WHEN ?2 >= 10 THEN worker END, started_at = CASE WHEN ?2 >= 10 THEN started_at END
 WHERE rowid = ?1;
 
