@@ -84,6 +84,17 @@ async def test_the_payload_must_fit_the_signature_that_workers_registered(server
     await server.submit(payload=["x"])
 
 
+async def test_a_changed_payload_must_fit_the_signature_too(server: Served) -> None:
+    signature = '{"parameters":[{"kind":"positional","name":"to","required":true,"schema":{"type":"string"}}]}'
+    await server.register(TaskInfo("send", signature))
+    job = await server.submit(delay="1h", payload={"to": "a"})
+    path = f"/v1/jobs/{job['id']}"
+    problem = await server.refused("PATCH", path, 422, json={"payload": {"at": 1}})
+    assert {error["pointer"] for error in problem["errors"]} == {"/payload/at", "/payload/to"}
+    changed = await server.send("PATCH", path, json={"payload": {"to": "b"}})
+    assert (changed["payload"], changed["version"]) == ({"to": "b"}, 2)
+
+
 async def test_a_delayed_job_waits_for_its_time(server: Served) -> None:
     job = await server.submit(at="2026-12-01T12:00:00+01:00", expires_in="5m")
     assert (job["kind"], job["status"], job["next_run_at"]) == ("delayed", "scheduled", "2026-12-01T11:00:00.000Z")
@@ -300,6 +311,20 @@ async def test_resume_catches_up_when_asked(server: Served, catch_up: str, runs:
     await server.post(f"{path}/resume", {"catch_up": catch_up})
     found = [run for run in (await server.get(f"{path}/runs"))["items"] if run["status"] != "skipped"]
     assert (len(found), all(run["catch_up"] for run in found)) == (runs, True)
+
+
+@pytest.mark.parametrize(("catch_up", "runs", "skipped"), [("once", 1, ["paused"]), ("all", 3, [])])
+async def test_nothing_of_a_short_pause_counts_as_late(
+    server: Served, catch_up: str, runs: int, skipped: list[str]
+) -> None:
+    job = await server.submit(every="1s")
+    path = f"/v1/jobs/{job['id']}"
+    await server.post(f"{path}/pause")
+    server.advance(3.5)
+    await server.post(f"{path}/resume", {"catch_up": catch_up})
+    found = (await server.get(f"{path}/runs"))["items"]
+    assert [run["catch_up"] for run in found if run["status"] != "skipped"] == [True] * runs
+    assert [run["reason"] for run in found if run["status"] == "skipped"] == skipped
 
 
 async def test_a_paused_one_time_job_runs_at_resume(server: Served) -> None:

@@ -164,6 +164,7 @@ class Jobs(Base):
     async def patch_job(self, job_id: str, changes: Mapping[str, object], *, if_match: str | None = None) -> Json:
         """Lays the changes over the job."""
         calendars = await self.calendars()
+        await self._refuse_misfit(read_id(job_id, "job"), changes)
 
         def edit(view: JobView, now: Instant) -> JobEdit | None:
             _check_version(view.job, if_match)
@@ -172,6 +173,16 @@ class Jobs(Base):
             return editing.redefine(view.job, definition, now, self.settings.misfire, calendars)
 
         return self._json(await self._edit(read_id(job_id, "job"), edit, "change"))
+
+    async def _refuse_misfit(self, identity: UUID, changes: object) -> None:
+        """A payload must fit what workers said of the task, here as at a submit."""
+        if not isinstance(changes, Mapping) or not {"payload", "task"} & changes.keys():
+            return
+        job = (await self._view(identity)).job
+        payload = changes["payload"] if "payload" in changes else msgspec.json.decode(job.payload)
+        request = (await self.requests([{"task": changes.get("task", job.lane.task), "payload": payload}]))[0]
+        if request.problems:
+            raise InvalidInput(request.problems)
 
     async def delete_job(self, job_id: str, *, if_match: str | None = None) -> Json:
         """Cancels the job and removes its definition; answers it as it was left."""
