@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from uuid import UUID
 
@@ -49,7 +50,10 @@ def plan_firing(
             anchor=anchor_of(job.id),
             misfire=rule,
             calendars=calendars,
+            some_late=resume is None,
         )
+        if resume:  # what is left out was missed because of the pause, however little it is overdue
+            verdicts = tuple(replace(each, reason="paused") if each.reason == "misfire" else each for each in verdicts)
     return _firing(job, schedule, verdicts, calendars) if verdicts else None
 
 

@@ -75,9 +75,13 @@ def catch_up(
     anchor: Instant,
     misfire: Misfire,
     calendars: Mapping[str, Calendar] = NO_CALENDARS,
+    some_late: bool = True,
 ) -> tuple[Verdict, ...]:
-    """All that is due and not decided yet, oldest first; `through` of the last is the new `fired_through`."""
-    past = _Past(schedule, fired_through, now, anchor, calendars)
+    """All that is due and not decided yet, oldest first; `through` of the last is the new `fired_through`.
+
+    Without `some_late` nothing is only late: the policy decides on all of it, as after a pause.
+    """
+    past = _Past(schedule, fired_through, now, anchor, calendars, some_late=some_late)
     first = past.next(fired_through)
     if first is None or first.scheduled_at > now:
         return ()
@@ -85,7 +89,8 @@ def catch_up(
         return (_run(first),)
     following = past.next(first.nominal)
     if following is None or following.scheduled_at > now:
-        return _decide_one(first, misfired=is_misfired(first, following, now), misfire=misfire, now=now)
+        misfired = not some_late or is_misfired(first, following, now)
+        return _decide_one(first, misfired=misfired, misfire=misfire, now=now)
     return past.decide(misfire)
 
 
@@ -116,12 +121,15 @@ class _Past:
         now: Instant,
         anchor: Instant,
         calendars: Mapping[str, Calendar],
+        *,
+        some_late: bool,
     ) -> None:
         self.schedule = schedule
         self.fired_through = fired_through
         self.now = now
         self.anchor = anchor
         self.calendars = calendars
+        self.some_late = some_late
 
     def next(self, instant: Instant, kind: Kind = Kind.ANY) -> Occurrence | None:
         return next_after(self.schedule, instant, anchor=self.anchor, calendars=self.calendars, kind=kind)
@@ -146,7 +154,7 @@ class _Past:
         following = self.next(self.now)
         if found is not None and found.scheduled_at > self.now:
             found, following = self.previous(found.nominal), found
-        while found is not None and not is_misfired(found, following, self.now):
+        while self.some_late and found is not None and not is_misfired(found, following, self.now):
             late.append(found)
             found, following = self.previous(found.nominal), found
         return late[::-1], self.fired_through if found is None else found.nominal
