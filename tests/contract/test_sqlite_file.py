@@ -197,8 +197,15 @@ class TestAccess:
 
     async def test_no_database_at_all(self, tmp_path: Path) -> None:
         (tmp_path / "text.db").write_text("This is a letter, not a database. " * 100)
-        with pytest.raises(StoreUnavailable, match="is damaged or no SQLite file"):
+        with pytest.raises(StoreRefuses, match="is damaged or no SQLite file"):
             await SqliteStore(tmp_path / "text.db").open()
+
+    async def test_a_damaged_database(self, path: Path) -> None:
+        with path.open("r+b") as file:
+            file.seek(100)
+            file.write(b"\xff" * 400)
+        with pytest.raises(StoreRefuses, match=r"is damaged or no SQLite file .*restore a backup"):
+            await SqliteStore(path).open()
 
 
 def refusal(path: Path) -> str:

@@ -73,6 +73,14 @@ def test_a_port_in_use_is_told(folder: Path) -> None:
         assert "--port 0" in told.stderr
 
 
+def test_a_damaged_store_is_refused_at_once(folder: Path) -> None:
+    (folder / "mainspring.db").write_bytes(b"This was a database once. " * 100)
+    told = mainspring(folder, "up", "--port", "0")
+    assert told.returncode == 5
+    assert "is damaged or no SQLite file" in told.stderr
+    assert "restore a backup" in told.stderr
+
+
 def test_a_stop_lets_runs_finish(folder: Path) -> None:
     with started(folder, "tasks:app") as program:
         program.wait_ready()

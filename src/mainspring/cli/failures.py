@@ -42,7 +42,7 @@ _NEXT_STEPS: tuple[tuple[type[MainspringError], str], ...] = (
         StoreUnavailable,
         "Check --store or --server (`mainspring config show --origin`) and that it runs; then try again.",
     ),
-    (StoreRefuses, "Free space on the disk or make the file writable, then try again."),
+    (StoreRefuses, "Waiting does not mend this: put it right, then try again."),
     (SchemaError, "`mainspring migrate status` shows what is applied."),
 )
 

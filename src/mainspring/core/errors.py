@@ -12,7 +12,7 @@ MainspringError
 │   └── BacklogFull              429  too much is queued already
 ├── WorldError                   something outside is not as it should be; it may pass
 │   ├── StoreUnavailable         503  cannot be reached; try again
-│   ├── StoreRefuses             503  read-only or full
+│   ├── StoreRefuses             503  read-only, full or damaged
 │   ├── SchemaError              the store's schema does not fit this program
 │   └── ResultTimeout            `result()` waited long enough
 ├── RunFailed                    raised by `result()`: the run ended without a result
@@ -129,9 +129,9 @@ class StoreUnavailable(WorldError):
 
 
 class StoreRefuses(WorldError):
-    """The store answers but takes no writes: a read-only file, a full disk."""
+    """The store is there but cannot be used as it is: a read-only file, a full disk, a damaged file."""
 
-    title = "The store takes no writes"
+    title = "The store cannot be used as it is"
 
 
 class SchemaError(WorldError):

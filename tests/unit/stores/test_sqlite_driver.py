@@ -35,8 +35,8 @@ def failure(name: str) -> sqlite3.OperationalError:
         ("SQLITE_FULL", StoreRefuses, "free space on its disk"),
         ("SQLITE_CANTOPEN", StoreUnavailable, "check that its folder exists"),
         ("SQLITE_IOERR_FSYNC", StoreUnavailable, "check the disk"),
-        ("SQLITE_CORRUPT", StoreUnavailable, "restore a backup"),
-        ("SQLITE_NOTADB", StoreUnavailable, "restore a backup"),
+        ("SQLITE_CORRUPT", StoreRefuses, "restore a backup"),
+        ("SQLITE_NOTADB", StoreRefuses, "restore a backup"),
     ],
 )
 def test_a_failure_says_what_why_and_the_next_step(name: str, kind: type[Exception], next_step: str) -> None:

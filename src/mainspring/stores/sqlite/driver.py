@@ -67,7 +67,8 @@ def explain(error: sqlite3.Error, where: str, *, committing: bool = False) -> Ma
             f"the disk failed while {where} was used ({text}); check the disk", unknown_outcome=committing
         )
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return StoreUnavailable(
+        # No wait mends it: whoever waits for a store that cannot be reached must not wait for this one.
+        return StoreRefuses(
             f"{where} is damaged or no SQLite file ({text}); move it away and restore a backup, or choose another file"
         )
     return None
