@@ -14,6 +14,7 @@ from mainspring.core.ids import instant_of_id
 from mainspring.core.model import Instant, Job, Run
 from mainspring.core.states import State
 from tests.simulation.evidence import Entry, Evidence, Mark
+from tests.simulation.time_checkers import e2_overlap, e4_misfire
 
 SECOND = 1_000_000
 SLACK = SECOND
@@ -467,6 +468,8 @@ JUDGES: dict[str, Judge] = {
     "D2, D3": d2_d3_cancel_running,
     "D4": d4_pause,
     "D5": d5_timeout,
+    "E2": e2_overlap,
+    "E4": e4_misfire,
     "H1": h1_liveness,
 }
 

@@ -96,6 +96,7 @@ class Client:
             submission.every = self._random.choice([1, 2, 5])
             kind, next_at = Kind.RECURRING, now + submission.every * SECOND
             document["every"] = submission.every
+            _draw_rules(submission, document)
         if plan == "delayed":
             del document["at"]
         job = NewJob(
@@ -220,3 +221,12 @@ class Client:
             except CallerError:
                 return None
         return None
+
+
+def _draw_rules(submission: Submission, document: dict[str, Any]) -> None:
+    """From the job's own id, so that what else a seed draws stays as it was."""
+    random = Random(submission.id.int)
+    submission.overlap = document["overlap"] = random.choice(["skip", "queue_one", "queue_all", "cancel", "allow"])
+    submission.misfire = random.choice(["skip", "once", "all"])
+    submission.misfire_limit = random.choice([1, 3, 100])
+    document["misfire"] = {"policy": submission.misfire, "limit": submission.misfire_limit}

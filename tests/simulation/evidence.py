@@ -50,6 +50,9 @@ class Submission:
     timeout: int | None = None
     grace: int = 1_000_000
     on_lost: str = "retry"
+    overlap: str | None = None
+    misfire: str | None = None
+    misfire_limit: int = 100
 
 
 @dataclass(slots=True)

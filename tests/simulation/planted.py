@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from mainspring.core.model import Ending, Evidence, Firing, NewJob, Verdict
-from mainspring.core.states import State
+from mainspring.core.model import Ending, Evidence, Firing, NewJob, SkippedOccurrence, Verdict
+from mainspring.core.states import Event, State
 from mainspring.stores.memory import MemoryStore
 from mainspring.worker.settings import WorkerSettings
 
@@ -199,6 +199,39 @@ def deaths_not_counted(memory: MemoryStore) -> None:
     _plant(memory, "rescue", careless)
 
 
+def overlap_forgotten(memory: MemoryStore) -> None:
+    """Whatever waits for a run of its job starts beside it."""
+    fire = memory.fire
+
+    async def careless(firings: Sequence[Firing], **named: Any) -> Any:
+        answers = await fire(firings, **named)
+        for one in answers:
+            for run_id in one.runs:
+                run = memory.memory.tables.runs[run_id]
+                if run.state is State.HELD:
+                    run.reason = None
+                    memory.memory.tables.move(run, Event.OPEN, await memory.now())
+        return answers
+
+    _plant(memory, "fire", careless)
+
+
+def misfired_runs_dropped(memory: MemoryStore) -> None:
+    """What was to be caught up is recorded as missed instead."""
+    fire = memory.fire
+
+    async def careless(firings: Sequence[Firing], **named: Any) -> Any:
+        return await fire([_without_catch_up(one) for one in firings], **named)
+
+    _plant(memory, "fire", careless)
+
+
+def _without_catch_up(firing: Firing) -> Firing:
+    dropped = [SkippedOccurrence(run.nominal, run.scheduled_at, "misfire") for run in firing.runs if run.catch_up]
+    kept = tuple(run for run in firing.runs if not run.catch_up)
+    return replace(firing, runs=kept, skips=(*firing.skips, *dropped))
+
+
 def lease_counted_from_the_reply(settings: WorkerSettings) -> WorkerSettings:
     """The worker trusts its lease far longer than the store does."""
     return replace(settings, lease=settings.lease * 3)
@@ -220,6 +253,8 @@ PLANTED: dict[str, Plant] = {
         retried_at_once,
         paused_queue_served,
         deaths_not_counted,
+        overlap_forgotten,
+        misfired_runs_dropped,
     )
 }
 
