@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -227,6 +228,7 @@ class Worker:
         """The drain: nothing new, what has not started is given back, what has started gets its time."""
         around = self._around
         around.bus.publish(events.WorkerDraining(self.id, THREADS_LOST if self._replace else "stop requested"))
+        telling = asyncio.create_task(self._tell_that_it_drains(), name="mainspring draining")
         self._feed.stopped = True
         self._feed_loop.stop()
         await asyncio.wait(tasks[:1], timeout=_LAST_WORDS)
@@ -237,6 +239,8 @@ class Worker:
         await self._until(lambda: self._completer.pending == 0, around.settings.lease / SECOND)
         await self._flush_log()
         self.must_exit_hard = self._executor.unstoppable
+        await asyncio.wait([telling], timeout=_SLACK)
+        telling.cancel()
         if self._executor.unreported or self._completer.pending:
             # Whoever takes these runs over must not start before the threads are gone: the keeper tells, afterwards.
             if self._keeper is not None:
@@ -244,6 +248,11 @@ class Worker:
         else:
             await self._deregister()
         around.bus.publish(events.WorkerStopped(self.id))
+
+    async def _tell_that_it_drains(self) -> None:
+        """For whoever lists the workers: where the store is away, the drain goes on without being seen."""
+        with contextlib.suppress(WorldError):
+            await self._around.store.drain(self.id)
 
     async def _stop_handlers(self) -> None:
         self._executor.ask_all(Cause.RELEASE)

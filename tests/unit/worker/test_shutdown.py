@@ -60,6 +60,23 @@ def test_at_its_end_on_lost_decides(on_lost: str, state: State, spent: int, outc
     assert told[-2:] == ["bye", "close"]
 
 
+def test_a_worker_that_drains_is_listed_so() -> None:
+    async def scenario() -> list[bool]:
+        async with House() as house:
+            house.registry.add(slow)
+            worker = await house.worker(BRIEF)
+            (run_id,) = await house.submit("slow", payload={"seconds": 3})
+            await passing(0.5)
+            before = [info.draining for info in await house.store.workers()]
+            worker.request_stop()
+            await passing(0.1)
+            during = [info.draining for info in await house.store.workers()]
+            await house.ended(run_id)
+            return before + during
+
+    assert virtually(scenario()) == [False, True]
+
+
 def test_what_has_not_started_is_given_back_at_once() -> None:
     async def scenario() -> tuple[list[Run], float]:
         async with House() as house:
