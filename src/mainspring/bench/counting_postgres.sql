@@ -55,3 +55,24 @@ SELECT current_setting($1, true)
 -- name: server
 -- Who serves us: on this machine its processes can be counted.
 SELECT pg_backend_pid(), inet_server_addr() IS NULL OR inet_server_addr() << '127.0.0.0/8' OR inet_server_addr() = '::1'
+
+-- name: skipped
+-- Occurrences that have a record instead of a run.
+SELECT coalesce(sum(count), 0) FROM {schema}.history WHERE state = 13
+
+-- name: overtaken
+-- Runs that started after one of a lower priority had.
+SELECT count(DISTINCT one.id)
+FROM {schema}.history AS one
+JOIN (SELECT priority, min(started_at) AS first FROM {schema}.history WHERE state = 10 GROUP BY priority) AS lower
+  ON lower.priority < one.priority AND lower.first < one.started_at
+WHERE one.state = 10
+
+-- name: by_priority
+-- The first and the last start of each, against the instant they were due.
+SELECT priority, min(started_at - scheduled_at), max(started_at - scheduled_at)
+FROM {schema}.history WHERE state = 10 GROUP BY priority ORDER BY priority DESC
+
+-- name: settle_jobs
+-- What vacuum would do in its own time.
+VACUUM ANALYZE {schema}.jobs

@@ -27,3 +27,20 @@ PRAGMA journal_mode
 -- name: pages
 -- How large its pages are.
 PRAGMA page_size
+
+-- name: skipped
+-- Occurrences that have a record instead of a run.
+SELECT coalesce(sum(count), 0) FROM history WHERE state = 13
+
+-- name: overtaken
+-- Runs that started after one of a lower priority had.
+SELECT count(DISTINCT one.id)
+FROM history AS one
+JOIN (SELECT priority, min(started_at) AS first FROM history WHERE state = 10 GROUP BY priority) AS lower
+  ON lower.priority < one.priority AND lower.first < one.started_at
+WHERE one.state = 10
+
+-- name: by_priority
+-- The first and the last start of each, against the instant they were due.
+SELECT priority, min(started_at - scheduled_at), max(started_at - scheduled_at)
+FROM history WHERE state = 10 GROUP BY priority ORDER BY priority DESC

@@ -14,6 +14,12 @@ class Options:
     seconds: float | None = None
     concurrency: int | None = None
     processes: int = 1
+    stored: int | None = None
+
+    @property
+    def worker(self) -> dict[str, object]:
+        """How the workers were set."""
+        return {"concurrency": self.concurrency, "processes": self.processes}
 
 
 @dataclass(frozen=True, slots=True)

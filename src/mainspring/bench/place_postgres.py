@@ -75,11 +75,21 @@ class PostgresPlace:
     async def spans(self, begin: str, end: str) -> Sequence[int]:
         return [int(row[0]) for row in await self._connected().fetch(self._sql("spans", begin=begin, end=end))]
 
+    async def skipped(self) -> int:
+        return int(await self._connected().fetchval(self._sql("skipped")))
+
+    async def overtaken(self) -> int:
+        return int(await self._connected().fetchval(self._sql("overtaken")))
+
+    async def by_priority(self) -> Sequence[tuple[int, int, int]]:
+        rows = await self._connected().fetch(self._sql("by_priority"))
+        return [(int(priority), int(first), int(last)) for priority, first, last in rows]
+
     async def rest(self) -> None:
         await self._connected().execute("CHECKPOINT", timeout=60)
 
     async def settle(self) -> None:
-        for name in ("settle_runs", "settle_lanes"):
+        for name in ("settle_runs", "settle_jobs", "settle_lanes"):
             await self._execute(name)
 
     def cpu_seconds(self) -> float | None:

@@ -72,6 +72,15 @@ class SqlitePlace:
         sql = _QUERIES["spans"].format(begin=begin, end=end)
         return [row[0] for row in await self._read(lambda connection: connection.execute(sql).fetchall())]
 
+    async def skipped(self) -> int:
+        return await self._count("skipped")
+
+    async def overtaken(self) -> int:
+        return await self._count("overtaken")
+
+    async def by_priority(self) -> Sequence[tuple[int, int, int]]:
+        return await self._read(lambda connection: connection.execute(_QUERIES["by_priority"]).fetchall())
+
     async def rest(self) -> None:
         await asyncio.to_thread(self._rest)
 
@@ -87,6 +96,9 @@ class SqlitePlace:
             connection.execute(_QUERIES["rest"]).fetchall()
         finally:
             connection.close()
+
+    async def _count(self, name: str) -> int:
+        return await self._read(lambda connection: int(connection.execute(_QUERIES[name]).fetchone()[0]))
 
     async def _ask(self, name: str) -> object:
         answer: object = await self._read(lambda connection: connection.execute(_QUERIES[name]).fetchone()[0])

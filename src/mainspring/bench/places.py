@@ -46,6 +46,18 @@ class Place(Protocol):
         """Of each ended run the microseconds from one column of history to another."""
         ...
 
+    async def skipped(self) -> int:
+        """How many occurrences have a record that says why they did not run."""
+        ...
+
+    async def overtaken(self) -> int:
+        """How many runs started after one of a lower priority had."""
+        ...
+
+    async def by_priority(self) -> Sequence[tuple[int, int, int]]:
+        """Of each priority, highest first: by how many microseconds its first and its last run were late."""
+        ...
+
     async def rest(self) -> None:
         """Brings the store to rest before something is stored: what is left to do is not charged to what follows."""
         ...

@@ -19,6 +19,9 @@ WORKLOADS: dict[str, str] = {
     "flood": "mainspring.bench.flood:measure",
     "producer": "mainspring.bench.producer:measure",
     "pickup": "mainspring.bench.pickup:measure",
+    "punctual": "mainspring.bench.punctual:measure",
+    "herd": "mainspring.bench.herd:measure",
+    "backlog": "mainspring.bench.backlog:measure",
 }
 
 
@@ -31,11 +34,12 @@ def run(
     passes: int = 1,
     concurrency: int | None = None,
     processes: int = 1,
+    stored: int | None = None,
 ) -> dict[str, object]:
     """Carries out the workload; of several passes the median one answers, and all are listed."""
     if workload not in WORKLOADS:
         raise InvalidInput.at("workload", f"{workload!r} is no workload; it can be {', '.join(WORKLOADS)}")
-    options = Options(runs, seconds, concurrency, processes)
+    options = Options(runs, seconds, concurrency, processes, stored)
     return run_loop(_run(workload, store, options, max(1, passes)))
 
 

@@ -13,7 +13,7 @@ from mainspring.core.errors import InvalidInput
 def test_an_unknown_workload_is_refused_with_those_there_are(sqlite_url: str) -> None:
     with pytest.raises(InvalidInput, match="flood, producer, pickup"):
         run("deluge", store=sqlite_url)
-    assert list(WORKLOADS) == ["flood", "producer", "pickup"]
+    assert list(WORKLOADS) == ["flood", "producer", "pickup", "punctual", "herd", "backlog"]
 
 
 def test_a_schema_of_its_own_stands_in_the_url_and_the_rest_stays() -> None:
