@@ -17,9 +17,9 @@ Rules that hold for every verb:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from mainspring.core.model import (
@@ -46,6 +46,8 @@ from mainspring.core.model import (
     WorkerInfo,
 )
 from mainspring.ports.timetables import Timetables
+
+Source = TypeVar("Source", bound=Job | Run)
 
 
 class Topic(StrEnum):
@@ -96,7 +98,10 @@ class Submitted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run made beside the schedule: trigger, retry of an ended run, replay, backfill."""
+    """A run made beside the schedule: trigger, retry of an ended run, replay, backfill.
+
+    With `respect_overlap` the rule is that of its own document, and runs of a catch-up follow one another.
+    """
 
     id: UUID
     job_id: UUID
@@ -107,6 +112,19 @@ class NewRun:
     document: str | None = None
     catch_up: bool = False
     created_by: str | None = None
+    lane: Lane | None = None
+    priority: int | None = None
+
+    def over(self, source: Source) -> Source:
+        """The job or run that it is made from, with what this run is to have instead."""
+        if self.lane is None and self.priority is None and self.document is None:
+            return source
+        return replace(
+            source,
+            lane=self.lane or source.lane,
+            priority=source.priority if self.priority is None else self.priority,
+            document=source.document if self.document is None else self.document,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,21 +205,21 @@ def _source_of(tables: Tables, new: NewRun) -> Job | Run:
         replaced = tables.run(new.replaces)
         if replaced is None:
             raise NotFound(f"no run {new.replaces}")
-        return replaced
+        return new.over(replaced)
     job = tables.jobs.get(new.job_id)
     if job is not None:
         if job.state is JobState.CANCELLED:
             raise Conflict(f"job {new.job_id} is cancelled")
-        return job
+        return new.over(job)
     standing = tables.standing.get(new.job_id)
     run = None if standing is None else tables.run(standing)
     if run is None:
         raise NotFound(f"no job {new.job_id}")
-    return run
+    return new.over(run)
 
 
 def _overlap(tables: Tables, new: NewRun) -> OverlapVerdict:
-    return weigh_overlap(tables, new.job_id, _source_of(tables, new).document, catch_up=False)
+    return weigh_overlap(tables, new.job_id, _source_of(tables, new).document, catch_up=new.catch_up)
 
 
 def _add_run(tables: Tables, new: NewRun, *, respect_overlap: bool, now: Instant) -> Run:
@@ -227,7 +227,7 @@ def _add_run(tables: Tables, new: NewRun, *, respect_overlap: bool, now: Instant
     source = _source_of(tables, new)
     job = tables.jobs.get(new.job_id)
     is_its_run = job is not None and job.kind is not Kind.RECURRING and new.replaces is None
-    document = source.document if new.document is None else new.document
+    document = source.document
     scheduled_at = now if new.scheduled_at is None else new.scheduled_at
     run = Run(
         id=new.id,

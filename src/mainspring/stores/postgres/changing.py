@@ -242,8 +242,8 @@ class Changing(Scheduling):
                 raise NotFound(missing)
             if isinstance(source, Job) and source.state is JobState.CANCELLED:
                 raise Conflict(f"job {new.job_id} is cancelled")
-            sources[new.id] = source
-            plan.lanes.setdefault(source.lane, (await self._intern([source.lane]))[source.lane])
+            made = sources[new.id] = new.over(source)
+            plan.lanes.setdefault(made.lane, (await self._intern([made.lane]))[made.lane])
         return sources
 
     async def _runs_by_id(self, connection: asyncpg.Connection, ids: Sequence[UUID]) -> dict[UUID, Run]:
@@ -406,14 +406,14 @@ def _cancel_record(job: Job, plan: Plan) -> HistoryRow:
 def _overlap(plan: Plan, new: NewRun, source: Job | Run) -> OverlapVerdict:
     live = plan.live.get(new.job_id, [])
     held = sum(run.held_for_overlap for run in live)
-    return decide_overlap(policy_of(source.document).overlap, live=len(live), held=held)
+    return decide_overlap(policy_of(source.document).overlap, live=len(live), held=held, catch_up=new.catch_up)
 
 
 def _plan_run(plan: Plan, new: NewRun, source: Job | Run, *, respect_overlap: bool) -> None:
     verdict = _overlap(plan, new, source) if respect_overlap else OverlapVerdict.START
     job = plan.jobs.get(new.job_id)
     is_its_run = job is not None and job.kind is not Kind.RECURRING and new.replaces is None
-    document = source.document if new.document is None else new.document
+    document = source.document
     scheduled_at = plan.now if new.scheduled_at is None else new.scheduled_at
     if verdict is OverlapVerdict.REPLACE:
         plan.cancel_live(new.job_id)

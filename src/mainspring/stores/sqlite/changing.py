@@ -225,16 +225,16 @@ def _source_of(session: Session, new: NewRun) -> Job | Run:
         replaced = find_run(session, new.replaces, shown=False)
         if replaced is None:
             raise NotFound(f"no run {new.replaces}")
-        return replaced
+        return new.over(replaced)
     job = find_job(session, new.job_id)
     if job is not None:
         if job.state is JobState.CANCELLED:
             raise Conflict(f"job {new.job_id} is cancelled")
-        return job
+        return new.over(job)
     standing = find_standing(session, new.job_id)
     if standing is None:
         raise NotFound(f"no job {new.job_id}")
-    return standing[1]
+    return new.over(standing[1])
 
 
 def _add_run(session: Session, new: NewRun, *, respect_overlap: bool, now: Instant) -> None:
@@ -243,7 +243,7 @@ def _add_run(session: Session, new: NewRun, *, respect_overlap: bool, now: Insta
     source = _source_of(session, new)
     verdict = OverlapVerdict.START
     if respect_overlap:
-        verdict = weigh_overlap(session, new.job_id, source.document, catch_up=False)
+        verdict = weigh_overlap(session, new.job_id, source.document, catch_up=new.catch_up)
         if verdict is OverlapVerdict.SKIP:
             raise Conflict(f"job {new.job_id} has a run that has not ended, and its overlap rule is skip")
     is_its_run = isinstance(source, Job) and source.kind is not Kind.RECURRING
@@ -254,7 +254,7 @@ def _add_run(session: Session, new: NewRun, *, respect_overlap: bool, now: Insta
 
 
 def _run_of(new: NewRun, source: Job | Run, now: Instant, *, is_its_run: bool) -> Run:
-    document = source.document if new.document is None else new.document
+    document = source.document
     scheduled_at = now if new.scheduled_at is None else new.scheduled_at
     return Run(
         id=new.id,
