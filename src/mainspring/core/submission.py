@@ -208,6 +208,12 @@ def _with_defaults(value: Mapping[str, object], defaults: Mapping[str, object]) 
     return merged
 
 
+def refuse_not_offered(name: str, value: object, problems: Problems) -> None:
+    """For a field of NOT_OFFERED: only what says nothing is taken."""
+    if value is not None and (DEFAULTS[name] != () or value not in ([], ())):
+        problems.add(f"/{name}", f"this server does not offer {NOT_OFFERED[name]} yet")
+
+
 def _read_fields(value: Mapping[str, object], problems: Problems) -> dict[str, object]:
     kept: dict[str, object] = {}
     unknown: list[object] = []
@@ -215,8 +221,7 @@ def _read_fields(value: Mapping[str, object], problems: Problems) -> dict[str, o
         reader = _READERS.get(name)
         if reader is None:
             if name in NOT_OFFERED:
-                if each is not None and (DEFAULTS[name] != () or each not in ([], ())):
-                    problems.add(f"/{name}", f"this server does not offer {NOT_OFFERED[name]} yet")
+                refuse_not_offered(name, each, problems)
             elif name != "payload":
                 unknown.append(name)
         elif each is None and (name in NULLABLE or name == "timeout"):

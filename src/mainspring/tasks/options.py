@@ -7,16 +7,18 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from mainspring.core.errors import InvalidInput, Problem
+from mainspring.core.errors import InvalidInput
+from mainspring.core.fields import Problems
 from mainspring.core.model import DEFAULT_PRIORITY
 from mainspring.core.policy import read_policy
+from mainspring.core.submission import NOT_OFFERED, refuse_not_offered
 from mainspring.core.times import read_duration, read_instant, utc_text
 from mainspring.tasks.retry import Retry
 
 TASK_OPTIONS = frozenset(
     {
         "after", "breaker", "calendar", "cancel_grace", "description", "dst", "expires_in", "fair", "jitter",
-        "limits", "lost_after", "max_runs", "metadata", "misfire", "on_lost", "overlap", "placement", "priority",
+        "limits", "lost_after", "max_runs", "metadata", "misfire", "on_lost", "overlap", "priority",
         "queue", "region", "resources", "retry", "spread", "tags", "timeout", "timezone", "unique",
     }
 )  # fmt: skip
@@ -29,9 +31,13 @@ _INSTANTS = ("at", "start_at", "end_at")
 
 def read_options(options: Mapping[str, object], known: Collection[str], *, of: str) -> dict[str, object]:
     """The options as JSON values under the API's names; raises InvalidInput that names each wrong one and the cure."""
-    problems = [Problem(f"/{name}", _unknown(name, known, of)) for name in options if name not in known]
-    if problems:
-        raise InvalidInput(problems)
+    problems = Problems()
+    for name, value in options.items():
+        if name in NOT_OFFERED:
+            refuse_not_offered(name, value, problems)
+        elif name not in known:
+            problems.add(f"/{name}", _unknown(name, known, of))
+    problems.raise_if_any()
     document = {name: _plain(name, value) for name, value in options.items()}
     _check(document)
     return document

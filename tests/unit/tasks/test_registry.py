@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mainspring.core.errors import InvalidInput
+from mainspring.core.errors import InvalidInput, Problem
+from mainspring.core.submission import NOT_OFFERED, read_submission
 from mainspring.tasks.registry import Registry
 from mainspring.tasks.retry import Retry
 from mainspring.tasks.submitter import JobHandle, Order, R
@@ -48,6 +49,37 @@ async def test_a_plain_call_stays_a_plain_call() -> None:
     registry = Registry()
     assert await registry.add(send)("a", "b") == "ab"
     assert registry.add(plain)(1) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("limits", [{"key": "a", "count": 1}]),
+        ("fair", "tenant"),
+        ("breaker", {"failures": 5}),
+        ("unique", True),
+        ("resources", {"gpu": 1}),
+        ("after", ["a"]),
+        ("region", "eu"),
+        ("http", {"url": "https://example.org"}),
+        ("command", {"argv": ["true"]}),
+    ],
+)
+def test_what_is_not_offered_yet_is_refused_in_the_words_of_the_api(name: str, value: object) -> None:
+    problem = Problem(f"/{name}", f"this server does not offer {NOT_OFFERED[name]} yet")
+    with pytest.raises(InvalidInput) as at_decorator:
+        Registry().add(send, name="send", **{name: value})
+    with pytest.raises(InvalidInput) as at_options:
+        Registry().add(send).options(**{name: value})
+    with pytest.raises(InvalidInput) as at_submit:
+        read_submission({"task": "send", name: value})
+    assert at_decorator.value.problems == at_options.value.problems == (problem,)
+    assert problem in at_submit.value.problems
+
+
+def test_what_is_not_offered_may_be_said_to_be_absent() -> None:
+    task = Registry().add(send, limits=[], region=None)
+    assert task.name == "send"
 
 
 def test_a_task_knows_its_name_runner_and_defaults() -> None:
