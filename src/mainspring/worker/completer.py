@@ -21,6 +21,8 @@ from mainspring.worker.surroundings import Surroundings
 
 _ROW_BYTES = 200
 
+_ended_run = events.EndedRun._make
+
 
 class Completer:
     """`on_flushed` is called whenever endings were taken."""
@@ -38,8 +40,9 @@ class Completer:
         self._generation = 0
 
     def deliver(self, finished: Finished) -> None:
+        if not self._waiting:
+            self._wake()  # for those that follow it: a step goes on until none waits
         self._waiting.append(finished)
-        self._wake()
 
     @property
     def pending(self) -> int:
@@ -157,7 +160,7 @@ class Completer:
             return
         worker = self._surroundings.worker
         if accepted:
-            runs = [events.EndedRun(claimed, ending, int(took * SECOND)) for claimed, ending, took, _ in accepted]
+            runs = [_ended_run((claimed, ending, int(took * SECOND))) for claimed, ending, took, _ in accepted]
             self._bus.publish(events.RunsEnded(worker, runs))
         if stale:
             self._bus.publish(events.RunsRefused(worker, stale))
