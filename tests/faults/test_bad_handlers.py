@@ -25,7 +25,7 @@ async def test_a_run_that_kills_its_process_is_stopped_after_three_deaths(
     """C3: whatever `max_attempts` says; those beside it survive."""
     async with stage(kind, tmp_path, server=own_server) as on:
         await on.start_workers("a")
-        bystanders = await on.submit("work", 6.0, 5)
+        bystanders = await on.submit("work", 2.0, 3)
         await on.started(bystanders)
         (poison,) = await on.submit("poison", retry={"max_attempts": 10, "initial": "0.1s"})
         (failed,) = await on.ended([poison])
@@ -43,16 +43,16 @@ async def test_a_handler_that_blocks_the_loop_is_killed_past_its_timeout(
     """D5: it alone has timed out; those beside it start again and no death counts against them."""
     async with stage(kind, tmp_path, server=own_server) as on:
         await on.start_workers("a")
-        bystanders = await on.submit("work", 8.0, 5)
+        bystanders = await on.submit("work", 6.0, 5)
         await on.started(bystanders)
         (blocking,) = await on.submit(
-            "blocks", 60.0, timeout="2s", cancel_grace="1s", retry={"max_attempts": 1, "initial": "0.1s"}
+            "blocks", 60.0, timeout="1s", cancel_grace="0.5s", retry={"max_attempts": 1, "initial": "0.1s"}
         )
         (start,) = await on.started([blocking])
         again = await on.started(bystanders, fence_above=1)
         (failed,) = await on.ended([blocking])
         print(f"\nbystanders of a blocked loop again after {max(line.at for line in again) - start.at:.1f} s, {kind}")
-        assert max(line.at for line in again) - start.at <= 2.0 + 1.0 + 2.0 + 2.0
+        assert max(line.at for line in again) - start.at <= 1.0 + 0.5 + 2.0 + 2.0
         assert (failed.state, failed.attempt, failed.deaths) == (State.FAILED, 1, 0)
         assert outcomes_of(failed).get(1, "timed_out") == "timed_out"
         ended = await on.ended(bystanders)
@@ -67,7 +67,7 @@ async def test_what_a_stopped_worker_writes_later_is_refused(
     """B9: it went on where it was, came to its end, and only the successor's end counts."""
     async with stage(kind, tmp_path, server=own_server, lease="6s") as on:
         await on.start_workers("a", "b")
-        runs = await on.submit("threaded", 4.0, 3)
+        runs = await on.submit("threaded", 3.0, 3)
         held = await on.started(runs)
         for pid in {line.pid for line in held}:
             stopped = [run for run, line in zip(runs, held, strict=True) if line.pid == pid]
