@@ -126,6 +126,15 @@ async def test_answers_carry_security_headers(server: Served) -> None:
         assert (await server.http.get(path)).headers["x-content-type-options"] == "nosniff"
 
 
+async def test_the_overview_shows_what_fires_next_however_much_is_newer(server: Served) -> None:
+    await server.submit(delay="7m", name="the soonest")
+    later = [{"task": "send", "delay": f"{hours}h"} for hours in range(1, 251)]
+    await server.post("/v1/jobs:batch", later, 201)
+    page = (await server.http.get("/")).text
+    assert ">the soonest</td>" in page
+    assert page.index(">the soonest</td>") < page.index(">send</td>")
+
+
 async def test_the_overview_shows_what_there_is_as_text(server: Served) -> None:
     name = "<script>alert(1)</script>"
     await server.register()

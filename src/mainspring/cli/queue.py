@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from mainspring.cli.output import print_item, print_items
-from mainspring.cli.session import Session, client_command
+from mainspring.cli.session import Session, client_command, given
 
 
 @click.group
 def queue() -> None:
-    """Pause, resume and purge queues."""
+    """Pause, resume, limit and purge queues."""
 
 
 @queue.command("list")
@@ -35,6 +35,32 @@ def pause(session: Session, /, name: str) -> None:
 def resume(session: Session, /, name: str) -> None:
     """End a pause."""
     print_item(session.run(lambda client: client.resume_queue(name)), session.form)
+
+
+class Rate(click.ParamType[dict[str, object]]):
+    """`10/1s`: ten starts in any second."""
+
+    name = "COUNT/PER"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, object]:
+        count, _, per = str(value).partition("/")
+        if not count.strip().isdigit() or not per.strip():
+            self.fail(f"{value!r} is no rate; write how many in how long, such as 10/1s or 600/1h", param, ctx)
+        return {"count": int(count), "per": per.strip()}
+
+
+@queue.command
+@click.argument("name")
+@click.option("--concurrency", type=click.IntRange(min=1), help="At most so many at a time.")
+@click.option("--rate", type=Rate(), help="At most so many starts in any interval, such as 10/1s.")
+@click.option("--clear", is_flag=True, help="Take all limits away.")
+@client_command
+def limit(session: Session, /, name: str, concurrency: int | None, rate: dict[str, object] | None, clear: bool) -> None:  # noqa: FBT001
+    """Set the limits of a queue; what is left out has none afterwards."""
+    limits = given({"concurrency": concurrency, "rate": rate})
+    if bool(limits) == clear:
+        raise click.UsageError("Say --concurrency or --rate, or --clear to take the limits away.")
+    print_item(session.run(lambda client: client.set_queue(name, limits)), session.form)
 
 
 @queue.command

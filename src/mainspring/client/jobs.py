@@ -17,7 +17,7 @@ from mainspring.client.views import Json, etag_of, job_json, run_json
 from mainspring.core import fields
 from mainspring.core.errors import Conflict, InvalidInput, KeyTaken, NotFound, StaleVersion, TooLarge
 from mainspring.core.fields import Problems, choice, fields_of, refuse_unknown
-from mainspring.core.model import BATCH_JOBS_MAX, Instant, Job, JobState, JobView, Kind, Origin, Run
+from mainspring.core.model import BATCH_JOBS_MAX, DAY, Instant, Job, JobState, JobView, Kind, Origin, Run
 from mainspring.core.submission import read_submission
 from mainspring.core.times import read_instant
 from mainspring.ports.calendar_book import names_calendar
@@ -160,6 +160,15 @@ class Jobs(Base):
             "items": [self._json(view) for view in found],
             "next": write_cursor("jobs", found[-1].job.id) if more else None,
         }
+
+    async def soonest_jobs(self, count: int) -> list[Json]:
+        """Those that fire next, within a year; for the pages."""
+        due = await self.store.due_jobs(None, until=await self.now() + 366 * DAY, limit=count)
+        found = await self.store.jobs([job.id for job in due if job.lane.namespace == self.settings.namespace])
+        views = [view for view in found if view is not None]
+        if any(names_calendar(view.job.document) for view in views):
+            await self.calendars()
+        return [self._json(view) for view in views]
 
     async def patch_job(self, job_id: str, changes: Mapping[str, object], *, if_match: str | None = None) -> Json:
         """Lays the changes over the job."""

@@ -45,7 +45,9 @@ class Places(Runs):
         fields.refuse_unknown([each for each in given if each not in _QUEUE_LIMITS], _QUEUE_LIMITS, "", problems)
         for limit in _QUEUE_LIMITS:
             if given.get(limit) is not None:
-                problems.add(f"/{limit}", "this server does not offer limits yet")
+                problems.add(
+                    f"/{limit}", "this server does not offer limits yet; leave it out or say null to have none"
+                )
         problems.raise_if_any()
         queue = await self.store.set_queue_limits(fields.identifier(name, "/name"), None, self.settings.namespace)
         return queue_json(queue)

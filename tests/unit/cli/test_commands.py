@@ -185,3 +185,24 @@ def test_waiting_for_a_schedule_is_refused(mainspring: Said) -> None:
     code, _, err = mainspring("job", "submit", "x", "--every", "5m", "--wait")
     assert code == 2
     assert "--wait" in err
+
+
+def test_limits_of_queues_are_not_offered_yet(mainspring: Said) -> None:
+    store = ("--store", "sqlite:///limits.db")
+    for wanted, pointer in ((("--concurrency", "3"), "/concurrency"), (("--rate", "10/1s"), "/rate")):
+        code, _, err = mainspring("queue", "limit", "mail", *wanted, *store)
+        assert code == 2
+        assert f"{pointer}: this server does not offer limits yet" in err
+    code, out, _ = mainspring("queue", "limit", "mail", "--clear", "-o", "json", *store)
+    assert code == 0
+    assert json.loads(out)["limits"] is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [((), "Say --concurrency or --rate"), (("--rate", "ten"), "10/1s"), (("--concurrency", "0"), "x>=1")],
+)
+def test_a_limit_says_how_much(mainspring: Said, wanted: tuple[str, ...], told: str) -> None:
+    code, _, err = mainspring("queue", "limit", "mail", *wanted)
+    assert code == 2
+    assert told in err
