@@ -37,3 +37,31 @@ def test_recurrence_rules(command: Command, rule: str) -> None:
     assert (job["kind"], job["rrule"]) == ("recurring", rule)
     assert len(command.items("job", "next", str(job["id"]), "--count", "3")) == 3
     command.json("job", "delete", str(job["id"]))
+
+
+def test_a_backfill_fills_what_has_no_run(command: Command) -> None:
+    job = command.json("job", "submit", "pid", "--cron", "0 0 1 1 *")
+    words = ("job", "backfill", str(job["id"]), "--from", "2020-01-01T00:00:00Z", "--to", "2024-01-01T00:00:00Z")
+    assert [str(each["at"])[:4] for each in command.items(*words, "--dry-run")] == ["2020", "2021", "2022", "2023"]
+    filled = command.json(*words, "--limit", "2", "--order", "newest")
+    assert (filled["count"], filled["more"]) == (2, True)
+    assert [str(each["at"])[:4] for each in command.items(*words, "--dry-run")] == ["2020", "2021"]
+    assert command(*words, "--order", "sideways").returncode == 2
+    command.json("job", "delete", str(job["id"]))
+
+
+def test_an_update_tells_what_it_adds_and_drops(command: Command) -> None:
+    job = command.json("job", "submit", "pid", "--cron", "0 9 1 1 *")
+    identity = str(job["id"])
+    dry = command.json("job", "update", identity, "--cron", "0 10 1 1 *", "--dry-run")
+    assert isinstance(dry["adds"], list)
+    assert isinstance(dry["drops"], list)
+    assert ({str(each["at"])[11:13] for each in dry["adds"]}, {str(each["at"])[11:13] for each in dry["drops"]}) == (
+        {"10"},
+        {"09"},
+    )
+    told = command("job", "update", identity, "--cron", "0 10 1 1 *", "-o", "json")
+    assert told.returncode == 0
+    assert "adds: " in told.stderr
+    assert [each["version"] for each in command.items("job", "versions", identity)] == [2, 1]
+    command.json("job", "delete", identity)

@@ -144,7 +144,7 @@ def _input_field(name: str) -> Schema:
     return nullable(schema) if name == "timeout" or (DEFAULTS[name] is None and name != "task") else schema
 
 
-def _output_field(name: str) -> Schema:
+def output_field(name: str) -> Schema:
     if name in NOT_OFFERED:
         return (
             nullable(OBJECT)
@@ -167,7 +167,7 @@ _JOB = shape(
         "kind": words(*KINDS),
         "status": words(*JOB_STATUSES),
         "reason": nullable(TEXT),
-        **{name: _output_field(name) for name in DEFAULTS},
+        **{name: output_field(name) for name in DEFAULTS},
         "next_run_at": nullable(TIME),
         "last_run": nullable(_LAST_RUN),
         "version": COUNT,

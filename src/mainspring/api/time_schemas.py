@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from mainspring.api import schemas
 from mainspring.api.schemas import Schema, array, closed, nullable, page, shape, words
+from mainspring.client.timeline import BACKFILL_DEFAULT, BACKFILL_MAX
 from mainspring.core.calendar_read import MOST_DATES, WEEKDAYS
+from mainspring.core.submission import DEFAULTS
 
 _DATES: Schema = array({"type": "string", "format": "date"}, maxItems=MOST_DATES)
 _IGNORED: Schema = {"description": "As it was read; ignored"}
@@ -29,4 +31,35 @@ TIME_COMPONENTS: dict[str, Schema] = {
         }
     ),
     "CalendarPage": page("Calendar"),
+    "JobVersion": shape(
+        {
+            "version": schemas.COUNT,
+            "since": schemas.TIME,
+            "until": nullable(schemas.TIME),
+            **{name: schemas.output_field(name) for name in DEFAULTS},
+        }
+    ),
+    "JobVersionPage": page("JobVersion"),
+    "BackfillInput": closed(
+        {
+            "from": schemas.TIME,
+            "to": schemas.TIME,
+            "limit": nullable({"type": "integer", "minimum": 1, "maximum": BACKFILL_MAX, "default": BACKFILL_DEFAULT}),
+            "order": nullable(words("oldest", "newest", "asc", "desc")),
+            "overlap": nullable(words("skip", "queue_one", "queue_all", "cancel", "allow")),
+            "rerun": nullable(schemas.FLAG),
+            "dry_run": nullable(schemas.FLAG),
+        },
+        "from",
+        "to",
+    ),
+    "Backfill": shape(
+        {
+            "items": array(schemas.ref("Occurrence")),
+            "count": schemas.COUNT,
+            "more": schemas.FLAG,
+            "dry_run": schemas.FLAG,
+        },
+        {"runs": array(schemas.ID)},
+    ),
 }

@@ -7,6 +7,7 @@ import json
 import click
 
 from mainspring.cli.job_fields import field_options, job_document
+from mainspring.cli.job_past import backfill, difference, print_difference, tell_difference, touches_schedule, versions
 from mainspring.cli.output import note, print_item, print_items
 from mainspring.cli.session import Session, client_command, given, list_options
 from mainspring.cli.waiting import finished_run, print_ended
@@ -136,6 +137,7 @@ def delete(session: Session, /, id: str) -> None:  # noqa: A002
 @field_options
 @click.option("--clear", multiple=True, metavar="FIELD", help="Set a field back to what it is without being given.")
 @click.option("--if-match", metavar="VERSION", help="Only if the job still has this version.")
+@click.option("--dry-run", is_flag=True, help="Only show what the schedule would add and drop.")
 @client_command
 def update(
     session: Session,
@@ -143,12 +145,19 @@ def update(
     id: str,  # noqa: A002
     clear: tuple[str, ...],
     if_match: str | None,
+    dry_run: bool,  # noqa: FBT001
     **fields: object,
 ) -> None:
-    """Change fields of a job that has not become a run."""
+    """Change fields of a job that has not become a run; says what a new schedule adds and drops."""
     changes = {**job_document(fields), **dict.fromkeys(clear)}
     if not changes:
         raise click.UsageError("nothing to change; give at least one field, such as --cron or --priority.")
+    if dry_run or touches_schedule(changes):
+        compared = session.run(lambda client: difference(client, id, changes))
+        if dry_run:
+            print_difference(compared, session.form)
+            return
+        tell_difference(compared)
     print_item(session.run(lambda client: client.patch_job(id, changes, if_match=if_match)), session.form)
 
 
@@ -160,6 +169,10 @@ def runs(session: Session, /, id: str, limit: int, cursor: str | None) -> None: 
     """The runs of a job and its skipped occurrences, newest first."""
     answer = session.run(lambda client: client.job_runs(id, limit=limit, cursor=cursor))
     print_items(answer, ("id", "status", "reason", "scheduled_at", "duration_ms", "attempt"), session.form)
+
+
+job.add_command(backfill)
+job.add_command(versions)
 
 
 def _warn(stored: dict[str, object]) -> None:

@@ -95,6 +95,14 @@ class Calls(ABC, Generic[T]):
     def job_runs(self, job_id: str, **paging: object) -> T:
         return self._get(f"{_job(job_id)}/runs", paging)
 
+    def job_versions(self, job_id: str) -> T:
+        """Its definitions, newest first."""
+        return self._get(f"{_job(job_id)}/versions")
+
+    def backfill_job(self, job_id: str, body: Document) -> T:
+        """Runs of past instants: `{"from", "to", "limit", "order", "overlap", "rerun", "dry_run"}`."""
+        return self._post(f"{_job(job_id)}/backfill", body)
+
     # --- runs ----------------------------------------------------------------------------------------------------
 
     def list_runs(self, **filters: object) -> T:
