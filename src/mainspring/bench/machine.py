@@ -12,6 +12,7 @@ from statistics import median
 _PACKAGES = ("mainspring", "asyncpg", "uvloop", "msgspec", "pysqlite3")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _FLUSHES = 50
+_WRITE_BYTES = 16_384
 
 
 def versions() -> dict[str, str]:
@@ -54,18 +55,18 @@ def name_of(pid: int) -> str:
 
 
 def flush_milliseconds(folder: Path) -> float:
-    """The median of some flushes of a small write in this folder."""
+    """The median of some flushes in this folder, each of a small write behind the last one, as a log is written."""
     path = folder / f".mainspring-bench-{os.getpid()}"
     descriptor = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
     try:
-        return median([_flush(descriptor) for _ in range(_FLUSHES)]) * 1000
+        return median([_flush(descriptor, place) for place in range(_FLUSHES)]) * 1000
     finally:
         os.close(descriptor)
         path.unlink()
 
 
-def _flush(descriptor: int) -> float:
-    os.pwrite(descriptor, os.urandom(8192), 0)
+def _flush(descriptor: int, place: int) -> float:
+    os.pwrite(descriptor, os.urandom(_WRITE_BYTES), place * _WRITE_BYTES)
     started = time.perf_counter()
     os.fdatasync(descriptor)
     return time.perf_counter() - started
