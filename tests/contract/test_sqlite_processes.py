@@ -14,9 +14,9 @@ from uuid import UUID
 import pytest
 
 from mainspring.core.errors import StoreUnavailable
-from mainspring.core.model import RunFilter
+from mainspring.core.model import SECOND, RunFilter
 from mainspring.core.states import State
-from mainspring.ports.store import Sign
+from mainspring.ports.store import Sign, Topic
 from mainspring.stores.sqlite.connection import File
 from mainspring.stores.sqlite.driver import wal_is_safe
 from mainspring.stores.sqlite.migrating import STEPS
@@ -263,3 +263,23 @@ async def test_a_store_left_open_is_found_whole_by_the_next_one(path: Path, jour
     connection = File(path).open_reader()
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
+
+
+async def test_beats_of_another_program_leave_this_one_at_rest(store: SqliteStore, path: Path) -> None:
+    """An idle system looks abroad seldom; only what is there to be done makes it look often."""
+    heard: dict[Topic, asyncio.Event] = {topic: asyncio.Event() for topic in Topic}
+    store.subscribe(lambda hint: heard[hint.topic].set())
+    other = SqliteStore(path)
+    await other.open()
+    assert store._engine is not None
+    writer = store._engine._writer
+
+    await other.scheduler_beat(IDENTITY, host="other", silent_after=SECOND)
+    await heard[Topic.JOBS].wait()
+    assert writer._busy_until == 0.0
+
+    await given_worker(other)
+    await given_job(other, immediate_job())
+    await heard[Topic.READY].wait()
+    assert writer._busy_until > 0.0
+    await other.close()

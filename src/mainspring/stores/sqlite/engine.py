@@ -216,9 +216,11 @@ class Writer(Thread):
             version = _data_version(session)
             if version != self._version:
                 self._version = version
-                self._busy_until = now + BUSY_FOR_SECONDS
+                calls = _who_is_called(session)
+                if calls:  # the beats of other programs alone must not keep this one from resting
+                    self._busy_until = now + BUSY_FOR_SECONDS
                 outbox = Outbox()
-                self._hub.address(_what_may_have_changed(session), outbox)
+                self._hub.address([*calls, Hint(Topic.JOBS)], outbox)
                 outbox.send()
         except sqlite3.Error:
             return  # the next verb will tell why
@@ -344,11 +346,11 @@ def _data_version(session: Session) -> int:
     return version
 
 
-def _what_may_have_changed(session: Session) -> list[Hint]:
-    """Another process wrote, nobody knows what: everything that may wait for somebody."""
+def _who_is_called(session: Session) -> list[Hint]:
+    """Another process wrote, nobody knows what: everything that may wait for a worker."""
     hints = [Hint(Topic.READY, queue) for (queue,) in session.run("queues_with_work")]
     hints += [Hint(Topic.WORKER, str(uuid_of(worker))) for (worker,) in session.run("workers_with_orders")]
-    return [*hints, Hint(Topic.JOBS)]
+    return hints
 
 
 def _roll_back(session: Session) -> None:
