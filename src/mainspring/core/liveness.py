@@ -92,7 +92,9 @@ def _accuse(memory: Memory, worker: WorkerInfo, now: float, rules: Rules) -> Acc
     known = memory.beats.get(worker.id)
     if known is None or known[0] != worker.beat:
         known = memory.beats[worker.id] = (worker.beat, now)
-    if worker.keeper is not None and _lasted(memory.absent_since, worker.keeper, now) >= rules.absence:
+    # A worker whose keeper died goes on beating by itself until another one has come up, which may take its time.
+    absent_since = None if worker.keeper is None else memory.absent_since.get(worker.keeper)
+    if absent_since is not None and now - max(absent_since, known[1]) >= rules.absence:
         return Accusation(worker.id, Evidence.HOST_DEATH, worker.beat)
     if now - known[1] >= lease:
         return Accusation(worker.id, Evidence.SILENCE, worker.beat)

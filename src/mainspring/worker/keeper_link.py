@@ -137,6 +137,7 @@ class KeeperLink:
             finally:
                 with self._sending:
                     self._connection = None
+                self._post("unkept")
 
     def _connect(self) -> socket.socket | None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -19,6 +19,10 @@ class Kept(Protocol):
         """A keeper has been found or started, for the first time or again."""
         ...
 
+    def unkept(self) -> None:
+        """The keeper has gone; another one is being looked for."""
+        ...
+
     def current(self, task: asyncio.Task[Any] | None) -> tuple[UUID, int] | None:
         """The run (and its fence) that this task of the event loop carries out; callable from any thread."""
         ...

@@ -17,6 +17,7 @@ from mainspring.worker.surroundings import Surroundings
 
 _GUARDS_PER_BEAT = 4
 _SOONEST = 0.01
+_ALONE_EVERY = 0.5  # well under what a watcher bears of an absent keeper
 _PATIENCE = 2.0  # beats without word from the keeper until the worker renews by itself
 
 
@@ -42,6 +43,7 @@ class Lease:
         self.acknowledged_at = around.clock.monotonic()
         self._kept_at = float("-inf")
         self._asked = False
+        self._alone = False
         self._revoked: UUID | None = None
 
     def holds_right(self, now: float) -> bool:
@@ -63,7 +65,12 @@ class Lease:
         """A renewal that was sent then has been acknowledged."""
         self.acknowledged_at = max(self.acknowledged_at, sent)
 
+    def unkept(self) -> None:
+        """The keeper has gone. Until the next one renews the worker does, and often: so a watcher sees that it lives."""
+        self._alone = not self._process_signs
+
     def acknowledge_by_keeper(self, sent: float) -> None:
+        self._alone = False
         self.acknowledge(sent)
         self._kept_at = max(self._kept_at, sent)
 
@@ -72,10 +79,10 @@ class Lease:
         if self._revoked == self._surroundings.worker:
             await self._orders.begin_anew()
             return 0.0
-        if self._asked or now - self._kept_at > self._beat * _PATIENCE:
+        if self._asked or self._alone or now - self._kept_at > self._beat * _PATIENCE:
             self._asked = False
             await self._renew(now)
-        return self._beat
+        return min(self._beat, _ALONE_EVERY) if self._alone else self._beat
 
     async def step_guard(self, now: float) -> float | None:
         """Stops the handlers whose right has run out. It asks nobody, so that no outage can hold it up.

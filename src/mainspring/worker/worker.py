@@ -123,6 +123,10 @@ class Worker:
     def kept(self, pid: int) -> None:
         self._around.bus.publish(events.KeeperStarted(self.id, pid))
 
+    def unkept(self) -> None:
+        self._lease.unkept()
+        self._lease_loop.wake()
+
     def current(self, task: asyncio.Task[Any] | None) -> tuple[UUID, int] | None:
         return self._executor.current(task)
 

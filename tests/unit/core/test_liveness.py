@@ -69,6 +69,13 @@ def test_an_absent_keeper_counts_after_two_seconds_in_one_epoch() -> None:
     assert evidence(memory, look(worker(), absent=[KEEPER]), 2.0) == [Evidence.HOST_DEATH]
 
 
+def test_a_worker_that_beats_by_itself_outlives_its_keeper() -> None:
+    memory = Memory()
+    for tick in range(20):
+        assert evidence(memory, look(worker(beat=tick), absent=[KEEPER]), tick / 2) == []
+    assert evidence(memory, look(worker(beat=19), absent=[KEEPER]), 11.5) == [Evidence.HOST_DEATH]
+
+
 def test_a_restart_of_the_server_voids_the_absence() -> None:
     memory = Memory()
     judge(memory, look(worker(), absent=[KEEPER]), 0.0, BEATS)

@@ -302,12 +302,16 @@ class Kept:
     def __init__(self) -> None:
         self.answers: list[tuple[UUID, float, BeatAnswer]] = []
         self.keepers: list[int] = []
+        self.losses = 0
 
     def acknowledged(self, worker: UUID, sent: float, answer: BeatAnswer) -> None:
         self.answers.append((worker, sent, answer))
 
     def kept(self, pid: int) -> None:
         self.keepers.append(pid)
+
+    def unkept(self) -> None:
+        self.losses += 1
 
     def current(self, task: object) -> tuple[UUID, int] | None:
         return None
@@ -335,6 +339,26 @@ def test_a_link_finds_its_keeper_and_hears_it(tmp_path: Path) -> None:
             await house.until(keeper._charges[os.getpid()].heard_out.is_set)
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+    virtually(scenario())
+
+
+def test_a_link_tells_at_once_that_its_keeper_has_gone(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with House() as house:
+            path = tmp_path / "keeper.sock"
+            gone = asyncio.Event()
+
+            async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                gone.set()
+                writer.close()
+
+            kept = Kept()
+            async with await asyncio.start_unix_server(hang_up, str(path)):
+                link = KeeperLink(path, ["false"], environment={}, **TERMS)
+                link.start(kept, UUID(int=1))
+                await house.until(lambda: gone.is_set() and kept.losses > 0)
+            link.close()
 
     virtually(scenario())
 

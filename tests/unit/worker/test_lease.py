@@ -127,6 +127,26 @@ def test_without_word_from_its_keeper_a_worker_renews_by_itself() -> None:
     assert virtually(scenario()) >= 7
 
 
+def test_a_worker_whose_keeper_died_renews_often_until_another_one_does() -> None:
+    async def scenario() -> tuple[int, int]:
+        async with House() as house:
+            house.registry.add(Handlers().slow)
+            worker = await house.worker(SHORT, kept=True)
+            worker.acknowledged(worker.id, house.clock.monotonic(), BeatAnswer(known=True))
+            before = house.store.beats
+            worker.unkept()
+            await passing(1.6)
+            alone = house.store.beats - before
+            for _ in range(5):
+                worker.acknowledged(worker.id, house.clock.monotonic(), BeatAnswer(known=True))
+                await passing(1)
+            return alone, house.store.beats - before - alone
+
+    alone, kept = virtually(scenario())
+    assert alone >= 4
+    assert kept <= 1
+
+
 def test_signs_of_the_operating_system_need_no_renewal_and_end_no_handler() -> None:
     handlers = Handlers()
 
