@@ -65,3 +65,18 @@ def test_an_update_tells_what_it_adds_and_drops(command: Command) -> None:
     assert "adds: " in told.stderr
     assert [each["version"] for each in command.items("job", "versions", identity)] == [2, 1]
     command.json("job", "delete", identity)
+
+
+def test_explanations_are_told_in_a_sentence_and_as_gates(command: Command) -> None:
+    job = command.json("job", "submit", "pid", "--cron", "0 0 1 1 *")
+    identity = str(job["id"])
+    told = command("job", "explain", identity)
+    assert told.returncode == 0
+    assert "its instant has not come" in told.stdout
+    assert "queue" in told.stdout
+    none = command.json("job", "explain", identity, "--at", "2030-06-01T00:00:00Z")
+    assert (none["status"], str(none["why"]).startswith("the schedule has no occurrence")) == ("none", True)
+    run = command.json("job", "submit", "pid", "--wait")
+    assert "it ended completed" in str(command.json("run", "explain", str(run["id"]))["why"])
+    assert command("run", "explain", "nothing").returncode == 3
+    command.json("job", "delete", identity)

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Router
 from starlette.routing import Route as PathRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mainspring.api import calendars, jobs, places, runs, schemas, timeline
+from mainspring.api import calendars, explaining, jobs, places, runs, schemas, timeline
 from mainspring.api.gauges import Gauges
 from mainspring.api.guard import AllowHost, Guard, is_loopback
 from mainspring.api.openapi import Json, document
@@ -57,6 +57,7 @@ def all_routes(metrics: Metrics | None = None) -> tuple[Route, ...]:
         *places.ROUTES,
         *calendars.ROUTES,
         *timeline.ROUTES,
+        *explaining.ROUTES,
         _metrics_route(metrics or Metrics()),
     )
     return (*table, _document_route(table))

@@ -17,6 +17,23 @@ _CALENDAR: dict[str, Schema] = {
 }
 
 TIME_COMPONENTS: dict[str, Schema] = {
+    "Explanation": shape(
+        {
+            "subject": schemas.TEXT,
+            "status": schemas.TEXT,
+            "why": schemas.TEXT,
+            "gates": array(
+                shape(
+                    {
+                        "gate": schemas.TEXT,
+                        "open": schemas.FLAG,
+                        "detail": schemas.TEXT,
+                        "opens_when": nullable(schemas.TEXT),
+                    }
+                )
+            ),
+        }
+    ),
     "Calendar": shape(
         {"name": schemas.TEXT, **_CALENDAR, "version": schemas.COUNT, "updated_at": schemas.TIME},
     ),

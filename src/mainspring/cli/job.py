@@ -7,6 +7,7 @@ import json
 import click
 
 from mainspring.cli.job_fields import field_options, job_document
+from mainspring.cli.explaining import print_explanation
 from mainspring.cli.job_past import backfill, difference, print_difference, tell_difference, touches_schedule, versions
 from mainspring.cli.output import note, print_item, print_items
 from mainspring.cli.session import Session, client_command, given, list_options
@@ -173,6 +174,15 @@ def runs(session: Session, /, id: str, limit: int, cursor: str | None) -> None: 
 
 job.add_command(backfill)
 job.add_command(versions)
+
+
+@job.command
+@click.argument("id")
+@click.option("--at", metavar="TIME", help="Ask about this instant.")
+@client_command
+def explain(session: Session, /, id: str, at: str | None) -> None:  # noqa: A002
+    """Why the job does not run, or what became or becomes of an instant."""
+    print_explanation(session.run(lambda client: client.explain_job(id, at)), session.form)
 
 
 def _warn(stored: dict[str, object]) -> None:

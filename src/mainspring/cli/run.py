@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mainspring.cli.explaining import print_explanation
 from mainspring.cli.output import print_item, print_items, print_lines
 from mainspring.cli.session import Session, client_command, given, list_options
 
@@ -94,6 +95,14 @@ def resolve(session: Session, /, id: str, as_: str, note: str | None) -> None:  
     """Say what became of an unknown run."""
     body = given({"as": as_, "note": note})
     print_item(session.run(lambda client: client.resolve_run(id, body)), session.form)
+
+
+@run.command
+@click.argument("id")
+@client_command
+def explain(session: Session, /, id: str) -> None:  # noqa: A002
+    """Why the run does not go on: its chain of gates."""
+    print_explanation(session.run(lambda client: client.explain_run(id)), session.form)
 
 
 async def _follow(client: AnyClient, identity: str, form: str) -> None:

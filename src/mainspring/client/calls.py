@@ -103,6 +103,10 @@ class Calls(ABC, Generic[T]):
         """Runs of past instants: `{"from", "to", "limit", "order", "overlap", "rerun", "dry_run"}`."""
         return self._post(f"{_job(job_id)}/backfill", body)
 
+    def explain_job(self, job_id: str, at: str | None = None) -> T:
+        """Why it does not run; with `at`, what became or becomes of that instant."""
+        return self._get(f"{_job(job_id)}/explain", {"at": at})
+
     # --- runs ----------------------------------------------------------------------------------------------------
 
     def list_runs(self, **filters: object) -> T:
@@ -113,6 +117,10 @@ class Calls(ABC, Generic[T]):
 
     def run_logs(self, run_id: str, after: int | str = 0, limit: int | str = 1000) -> T:
         return self._get(f"{_run(run_id)}/logs", {"cursor": after, "limit": limit, "follow": "false"})
+
+    def explain_run(self, run_id: str) -> T:
+        """Why it does not go on."""
+        return self._get(f"{_run(run_id)}/explain")
 
     def cancel_run(self, run_id: str) -> T:
         return self._post(f"{_run(run_id)}/cancel")

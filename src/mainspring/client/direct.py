@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mainspring.client.base import ClientSettings
-from mainspring.client.timeline import Timeline
+from mainspring.client.explaining import Explaining
 
 __all__ = ["ClientSettings", "Direct"]
 
 
-class Direct(Timeline):
+class Direct(Explaining):
     """The calls of the API over a store; arguments and answers are its JSON objects, errors those of `core.errors`.
 
     `create_job` … `stats` are the same as those of the HTTP clients. `requests`, `submit` and `submit_prepared` are for
