@@ -138,7 +138,7 @@ class Supervisor(Generic[C]):
         finally:
             leaving.cancel()
         if not attending.done() and not self._stopping.is_set():
-            _log.info("worker process %d drains because of lost threads; another one starts now", child.pid)
+            _log.info("worker process %d only drains (lost threads, or stopped); another one starts now", child.pid)
             return False
         await attending
         return True

@@ -68,16 +68,9 @@ class Charge:
             return Evidence.KILL
         return Evidence.DRAIN if self.draining else Evidence.DEATH
 
-    def is_stopped(self) -> bool:
-        try:
-            fields = Path(f"/proc/{self.pid}/stat").read_bytes()
-        except OSError:
-            return False
-        return fields[fields.rindex(b")") + 2 : fields.rindex(b")") + 3] in (b"T", b"t")
-
     def stopped_for(self, now: float) -> float:
         """How long it has been seen stopped."""
-        if not self.is_stopped():
+        if not stands_still(self.pid):
             self.stopped_since = None
             return 0.0
         if self.stopped_since is None:
@@ -97,6 +90,15 @@ class Charge:
         os.close(self.handle)
         if self.board is not None:
             self.board.close()
+
+
+def stands_still(pid: int) -> bool:
+    """Whether somebody has stopped the process (SIGSTOP, Ctrl-Z, a debugger)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return fields[fields.rindex(b")") + 2 : fields.rindex(b")") + 3] in (b"T", b"t")
 
 
 def _seconds(duration: object) -> float:

@@ -15,7 +15,7 @@ import pytest
 from mainspring.core.model import SECOND, BeatAnswer, Claimed, Evidence
 from mainspring.core.states import State
 from mainspring.worker.board import SeenBoard, SharedBoard
-from mainspring.worker.charge import Charge
+from mainspring.worker.charge import Charge, stands_still
 from mainspring.worker.keeper import Keeper
 from mainspring.worker.keeper_link import KeeperLink
 from mainspring.worker.letters import acknowledgement, read_acknowledgement, read_line
@@ -222,7 +222,7 @@ def test_a_stopped_process_loses_its_runs_after_the_stall_limit(process: subproc
             worker, claimed = await given_running(house)
             charge, paper = greeted(keeper, process.pid, worker)
             os.kill(process.pid, signal.SIGSTOP)
-            await house.until(charge.is_stopped)
+            await house.until(lambda: stands_still(charge.pid))
             for second in range(10):
                 await keeper.step_look(float(second))
             assert not keeper._reports
@@ -233,7 +233,7 @@ def test_a_stopped_process_loses_its_runs_after_the_stall_limit(process: subproc
             await keeper.step_renew(10.0)
             assert (house.store.beats, paper.written) == (0, [])
             os.kill(process.pid, signal.SIGCONT)
-            await house.until(lambda: not charge.is_stopped())
+            await house.until(lambda: not stands_still(charge.pid))
             await keeper.step_look(11.0)
             assert [answer.known for _, _, answer in paper.written] == [False]
 
@@ -247,7 +247,7 @@ def test_a_keeper_that_was_stopped_itself_accuses_nobody(process: subprocess.Pop
             worker, _ = await given_running(house)
             charge, _ = greeted(keeper, process.pid, worker)
             os.kill(process.pid, signal.SIGSTOP)
-            await house.until(charge.is_stopped)
+            await house.until(lambda: stands_still(charge.pid))
             await keeper.step_look(0.0)
             await keeper.step_look(60.0)
             assert not keeper._reports
