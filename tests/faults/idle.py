@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.faults.cluster import Cluster, Seen
-
-_TICKS = os.sysconf("SC_CLK_TCK")
+from tests.support.processes import processor_seconds
 
 
 class Cost(NamedTuple):
@@ -34,11 +32,6 @@ async def measure(cluster: Cluster, seconds: float) -> list[Cost]:
         Cost(_name_of(seen), rss_mb(seen.pid), (processor_seconds(seen.pid) - before[seen.pid]) / passed)
         for seen in seen_now
     ]
-
-
-def processor_seconds(pid: int) -> float:
-    """Of all threads, user and system, to the nanosecond."""
-    return sum(int((task / "schedstat").read_text().split()[0]) / 1e9 for task in Path(f"/proc/{pid}/task").iterdir())
 
 
 def rss_mb(pid: int) -> float:

@@ -32,7 +32,7 @@ class Producer:
     async def flood(self, per_second: float) -> None:
         """Submits until it is stopped."""
         while not self._stopped:
-            await self.submit(self.random.choice(["work", "work", "flaky", "threaded"]), self.random.random() * 0.3)
+            await self.submit(self.random.choice(["work", "work", "flaky", "threaded"]), self.random.random() * 0.5)
             await asyncio.sleep(1 / per_second)
 
     async def submit(self, task: str, seconds: float | None = None, count: int = 1, **document: object) -> list[UUID]:

@@ -29,7 +29,16 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 
 from tests.support.binaries import find_binaries, url_setting
-from tests.support.processes import alive, free_port, open_to_all, send_signal, temporary_root, unprivileged, wait_until
+from tests.support.processes import (
+    alive,
+    free_port,
+    open_to_all,
+    processor_seconds,
+    send_signal,
+    temporary_root,
+    unprivileged,
+    wait_until,
+)
 from tests.support.reaper import server_pid
 
 StopMode = Literal["smart", "fast", "immediate"]
@@ -149,6 +158,10 @@ class PostgresServer:
         """One statement, outside of any transaction; works inside and outside of an event loop."""
         url = self.start() if database == "postgres" else self.url(database)
         _in_own_loop(lambda: asyncio.run(_execute(url, statement)))
+
+    def processor_seconds(self) -> float:
+        """What its processes that run now have used of the processor."""
+        return sum(processor_seconds(pid) for pid in self._family())
 
     @property
     def log(self) -> str:
