@@ -40,7 +40,7 @@ def _coming(job: Json, now: int) -> Json:
     rule = job["cron"] or (f"every {job['every']}" if job["every"] is not None else "once")
     return {
         "id": job["id"],
-        "what": job["name"] or job["key"] or job["task"],
+        "what": job["name"] or str(job["key"] or job["task"]).removeprefix("schedule:"),
         "task": job["task"],
         "rule": rule,
         "timezone": job["timezone"] if job["cron"] else "",

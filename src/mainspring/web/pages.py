@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from datetime import datetime
 from functools import lru_cache
 from importlib import resources
 
@@ -17,7 +18,7 @@ from mainspring.web.overview import overview
 
 _SECONDS_MAX = 4.5
 _CACHED = {"Cache-Control": "no-cache"}
-_STATIC = {"mainspring.css": "text/css", "refresh.js": "text/javascript"}
+_STATIC = {"mainspring.css": "text/css", "refresh.js": "text/javascript", "mainspring.svg": "image/svg+xml"}
 
 
 def pages(client: Direct) -> Mapping[str, ASGIApp]:
@@ -64,13 +65,20 @@ def _file(name: str) -> bytes:
 
 @lru_cache(maxsize=1)
 def _templates() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("mainspring.web"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["moment"] = _moment
+    return environment
+
+
+def _moment(instant: str) -> str:
+    """To the second, as people read it; the page's `datetime` attributes keep the rest."""
+    return datetime.fromisoformat(instant).strftime("%Y-%m-%d %H:%M:%S Z")
 
 
 def _html(
