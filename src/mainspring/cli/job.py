@@ -6,8 +6,8 @@ import json
 
 import click
 
-from mainspring.cli.job_fields import field_options, job_document
 from mainspring.cli.explaining import print_explanation
+from mainspring.cli.job_fields import field_options, job_document
 from mainspring.cli.job_past import backfill, difference, print_difference, tell_difference, touches_schedule, versions
 from mainspring.cli.output import note, print_item, print_items
 from mainspring.cli.session import Session, client_command, given, list_options
