@@ -41,6 +41,7 @@ ABOUT: dict[str, str] = {
     "drain": "How long runs may go on once a stop was asked for",
     "misfire": "The policy for misfired occurrences where a job names none: skip, once or all",
     "ready_limit": "How much may be queued or held in one queue before submits are refused; empty: no bound",
+    "strict_tasks": "Whether the API refuses a job whose task no worker has registered, instead of holding it",
     "sqlite_journal": "The journal of a SQLite store: auto, wal or delete (rollback)",
     "history_days": "How many days finished runs are kept",
     "log_days": "How many days the logs of runs are kept",
@@ -55,6 +56,7 @@ _DURATIONS = frozenset({"lease", "heartbeat", "drain"})
 _PREFIX = "MAINSPRING_"
 _TEST_PREFIX = "MAINSPRING_TEST_"
 _FILE_SUFFIX = "_FILE"
+_TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _CREDENTIALS = re.compile(r"(://[^:/@]*:)[^@/]*@")
 
 
@@ -79,6 +81,7 @@ class Settings:
     drain: Duration = 30 * SECOND
     misfire: str = "once"
     ready_limit: int | None = None
+    strict_tasks: bool = False
     sqlite_journal: str = "auto"
     history_days: int = 30
     log_days: int = 7
@@ -147,6 +150,7 @@ def _read(sources: _Sources) -> Settings:
         drain=sources.duration("drain", 30 * SECOND),
         misfire=sources.choice("misfire", "once", ("skip", "once", "all")),
         ready_limit=sources.integer("ready_limit", 0, least=1) or None,
+        strict_tasks=sources.truth("strict_tasks", default=False),
         sqlite_journal=sources.choice("sqlite_journal", "auto", ("auto", "wal", "delete")),
         history_days=sources.integer("history_days", 30, least=1, most=36_500),
         log_days=sources.integer("log_days", 7, least=1, most=36_500),
@@ -236,6 +240,14 @@ class _Sources:
             self.refuse(name, f"is {value!r}; it must be a whole number from {least} to {most}")
             return default
         return number
+
+    def truth(self, name: str, *, default: bool) -> bool:
+        value = self.values.get(name, default)
+        known = _TRUTHS.get(str(value).strip().lower())
+        if known is None:
+            self.refuse(name, f"is {value!r}; it can be true or false")
+            return default
+        return known
 
     def duration(self, name: str, default: Duration) -> Duration:
         if name not in self.values:

@@ -64,6 +64,7 @@ async def connected(settings: Settings) -> Connection:
     return Connection(direct_of(store, settings))
 
 
-def direct_of(store: Store, settings: Settings, bus: Bus | None = None) -> Direct:
-    told = ClientSettings(misfire=settings.misfire, ready_limit=settings.ready_limit)
+def direct_of(store: Store, settings: Settings, bus: Bus | None = None, *, strict_tasks: bool = False) -> Direct:
+    """`strict_tasks` is for faces alone: a schedule that stands in code is stored before any worker has its task."""
+    told = ClientSettings(misfire=settings.misfire, ready_limit=settings.ready_limit, strict_tasks=strict_tasks)
     return Direct(store, SystemClock(), bus or Bus(), told)

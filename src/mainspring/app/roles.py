@@ -118,7 +118,9 @@ class _Roles:
             from mainspring.app.http import serving
             from mainspring.observe.metrics import Metrics
 
-            await parts.enter_async_context(serving(self._direct, Metrics(self._tally), self._listener))
+            strict = self._plan.settings.strict_tasks
+            direct = direct_of(self._store, self._plan.settings, self._bus, strict_tasks=strict)
+            await parts.enter_async_context(serving(direct, Metrics(self._tally), self._listener))
         if "scheduler" in self._plan.roles:
             from mainspring.app.scheduling import scheduling
 

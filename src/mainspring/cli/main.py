@@ -8,6 +8,7 @@ from importlib import import_module
 
 import click
 
+from mainspring import __version__
 from mainspring.cli.failures import exit_code_of, tell
 
 # Each command lives in a file of its own and is imported when it is asked for: `--help` and `version` stay fast.
@@ -70,6 +71,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("--server", metavar="URL", help="The server of client commands (MAINSPRING_SERVER).")
 @click.option("--store", metavar="URL", help="The store (MAINSPRING_STORE).")
+@click.version_option(__version__, prog_name="mainspring", message="%(prog)s %(version)s")
 @click.option("-o", "--output", "form", type=click.Choice(["table", "json", "jsonl"]), help="How to print.")
 def mainspring(server: str | None, store: str | None, form: str | None) -> None:
     """Every job on time, once; and where that did not happen, a record that says why."""

@@ -13,7 +13,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _SETTINGS = (
-    "store", "queue", "host", "port", "roles", "concurrency", "processes", "queues", "drain", "log_level", "log_format"
+    "store", "queue", "host", "port", "roles", "concurrency", "processes", "queues", "drain", "strict_tasks",
+    "log_level", "log_format",
 )  # fmt: skip
 
 
@@ -31,6 +32,7 @@ def _role_options(function: Callable[P, T]) -> Callable[P, T]:
             click.option("--processes", type=int, metavar="N", help="Worker processes; default: 1."),
             click.option("--queues", metavar="A,B", help="Queues that the workers serve; default: all."),
             click.option("--drain", metavar="DURATION", help="How long runs may go on at a stop; default: 30s."),
+            click.option("--strict-tasks", is_flag=True, default=None, help="Refuse jobs whose task no worker has."),
             click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"])),
             click.option("--log-format", type=click.Choice(["text", "json"])),
             click.option("--demo", is_flag=True, help="Bring sample tasks."),

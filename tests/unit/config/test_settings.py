@@ -110,10 +110,18 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
             "MAINSPRING_ROLES": "api,chef",
             "MAINSPRING_MISFIRE": "never",
             "MAINSPRING_CONCURRENCY": "0",
+            "MAINSPRING_STRICT_TASKS": "perhaps",
         },
     )
 
-    for part in ("MAINSPRING_PORT", "MAINSPRING_LEASE", "chef", "skip, once, all", "MAINSPRING_CONCURRENCY"):
+    for part in (
+        "true or false",
+        "MAINSPRING_PORT",
+        "MAINSPRING_LEASE",
+        "chef",
+        "skip, once, all",
+        "MAINSPRING_CONCURRENCY",
+    ):
         assert part in told
 
 
@@ -153,12 +161,14 @@ def test_settings_survive_the_way_to_another_process(tmp_path: Path) -> None:
             "MAINSPRING_QUEUES": "a, b",
             "MAINSPRING_LEASE": "1.5s",
             "MAINSPRING_READY_LIMIT": "7",
+            "MAINSPRING_STRICT_TASKS": "yes",
             "MAINSPRING_STORE": "sqlite:////x.db",
         },
     )
 
     assert config.from_texts(settings.as_texts()).as_texts() == settings.as_texts()
     assert config.from_texts(settings.as_texts()).queues == ("a", "b")
+    assert config.from_texts(settings.as_texts()).strict_tasks
 
 
 def test_every_setting_has_a_field_and_the_other_way_round() -> None:
