@@ -140,8 +140,10 @@ def columns_of(rows: Sequence[Sequence[object]], count: int) -> list[list[object
 
 
 def _is_driver_state(error: BaseException) -> bool:
-    """`connection is closed` and its kin."""
+    """`connection is closed` and its kin; or it was used after the server's farewell had come, and before its end."""
     driver = _driver()
+    if isinstance(error, driver.InternalClientError):
+        return True
     return isinstance(error, driver.InterfaceError | driver.ClientConfigurationError) and "closed" in str(error).lower()
 
 
