@@ -101,7 +101,7 @@ def books(backend: str, request: pytest.FixtureRequest) -> Books | None:
 
 def in_sqlite(path: str, statement: str) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(statement)
+        connection.executescript(statement)
 
 
 def in_postgres(url: str, statement: str) -> None:

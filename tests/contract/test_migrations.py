@@ -60,6 +60,20 @@ async def test_the_script_names_every_step(make_empty_store: MakeStore) -> None:
     await store.close()
 
 
+async def test_the_script_alone_makes_a_store_that_works(make_empty_store: MakeStore, books: Books | None) -> None:
+    """What a person runs by hand is known to the program as applied."""
+    store = make_empty_store()
+    if books is not None:
+        books.run(store.migrations.sql())
+    assert all(applied for _, applied in await store.migrations.status())
+    assert await store.migrations.up() == []
+    await store.open()
+    new = immediate_job(at=await store.now())
+    await store.submit([new])
+    assert (await run_of(store, new.id)).id == new.id
+    await store.close()
+
+
 async def test_a_tampered_step_is_refused_by_everything_that_looks(
     make_empty_store: MakeStore, books: Books | None
 ) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,9 +126,15 @@ def check_program(steps: Sequence[Step], min_program: int, where: str) -> None:
         )
 
 
-def script(steps: Sequence[Step]) -> str:
-    """All steps as one text for a person to read or run."""
-    return "\n".join(f"-- {step.name}  sha256:{step.checksum}\n{step.sql.rstrip()}\n" for step in steps)
+def script(steps: Sequence[Step], opening: Sequence[str], closing: Callable[[Step], Sequence[str]]) -> str:
+    """All steps as one text for a person to read or run: each is a transaction that also says that it was applied."""
+    return "\n".join(_scripted(step, opening, closing(step)) for step in steps)
+
+
+def _scripted(step: Step, opening: Sequence[str], closing: Sequence[str]) -> str:
+    parts = [*opening, step.sql, *closing]
+    text = "\n".join(part.strip().removesuffix(";") + ";" for part in parts)
+    return f"-- {step.name}  sha256:{step.checksum}\n{text}\n"
 
 
 def _read_block(name: str, body: str, source: str) -> Block:

@@ -118,7 +118,8 @@ def test_what_a_schema_lacks_is_said_with_the_next_step(tmp_path: Path) -> None:
 
 def test_the_script_holds_every_step(tmp_path: Path) -> None:
     first, second = write_steps(tmp_path, s0001_initial="SELECT 1;\n", s0002_more="SELECT 2;\n")
-    text = script([first, second])
-    assert (
-        text.index(f"-- 0001_initial  sha256:{first.checksum}") < text.index("SELECT 1;") < text.index("-- 0002_more")
+    text = script([first, second], ["BEGIN"], lambda step: [f"INSERT {step.number}", "COMMIT"])
+    assert text == (
+        f"-- 0001_initial  sha256:{first.checksum}\nBEGIN;\nSELECT 1;\nINSERT 1;\nCOMMIT;\n\n"
+        f"-- 0002_more  sha256:{second.checksum}\nBEGIN;\nSELECT 2;\nINSERT 2;\nCOMMIT;\n"
     )

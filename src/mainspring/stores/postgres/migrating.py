@@ -43,7 +43,13 @@ class PostgresMigrations:
 
     def sql(self) -> str:
         """All steps as a script for a person to read or run."""
-        return for_schema(script(STEPS), self._address.schema)
+        create = self._sql["create_schema"].replace("{schema}", f'"{self._address.schema}"')
+        text = script(STEPS, [BEGIN, create], self._recorded)
+        return for_schema(text, self._address.schema)
+
+    def _recorded(self, step: Step) -> list[str]:
+        named = {"number": step.number, "name": step.name, "checksum": step.checksum, "least": step.min_program}
+        return [self._sql["record_step_by_hand"].format(**named), "COMMIT"]
 
     async def check(self, connection: asyncpg.Connection) -> None:
         """SchemaError, with the next step, unless this program can work on what is there."""

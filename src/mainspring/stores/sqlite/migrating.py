@@ -33,7 +33,8 @@ class SqliteMigrations:
         return await asyncio.to_thread(self._up)
 
     def sql(self) -> str:
-        return script(self._steps)
+        opening = [SQL[name] for name in ("begin_writing", "create_bookkeeping", "create_meta")]
+        return script(self._steps, opening, _recorded)
 
     def check(self) -> None:
         """Raises SchemaError unless this program can work on the file."""
@@ -116,6 +117,11 @@ def _read_applied(connection: sqlite3.Connection) -> tuple[dict[str, str], int]:
     applied = dict(connection.execute(SQL["applied_steps"]).fetchall()) if "migrations" in tables else {}
     found = connection.execute(SQL["min_program"]).fetchone() if "meta" in tables else None
     return applied, 0 if found is None else int(found[0])
+
+
+def _recorded(step: Step) -> list[str]:
+    record = SQL["record_step_by_hand"].format(name=step.name, checksum=step.checksum)
+    return [record, SQL["raise_min_program"].replace("?1", f"'{step.min_program}'"), SQL["commit"]]
 
 
 def _statements(text: str) -> Iterator[str]:

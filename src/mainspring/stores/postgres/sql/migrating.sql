@@ -27,6 +27,11 @@ CREATE TABLE IF NOT EXISTS mainspring.migrations (
     applied_at timestamptz NOT NULL DEFAULT now()
 )
 
+-- name: record_step_by_hand
+-- The same in a script that a person runs.
+INSERT INTO mainspring.migrations (number, name, checksum, min_program)
+VALUES ({number}, '{name}', '{checksum}', {least})
+
 -- name: record_step
 -- A step is applied.
 INSERT INTO mainspring.migrations (number, name, checksum, min_program) VALUES ($1, $2, $3, $4)

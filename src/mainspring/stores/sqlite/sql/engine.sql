@@ -114,6 +114,11 @@ SELECT name, checksum FROM migrations;
 -- A step is applied.
 INSERT INTO migrations (name, checksum, applied_at) VALUES (?1, ?2, ?3);
 
+-- name: record_step_by_hand
+-- The same in a script that a person runs.
+INSERT INTO migrations (name, checksum, applied_at)
+VALUES ('{name}', '{checksum}', CAST(strftime('%s', 'now') AS INTEGER) * 1000000);
+
 -- name: min_program
 -- The oldest program that may use this schema.
 SELECT value FROM meta WHERE name = 'min_program';
