@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.test_cli_jobs import Command, command, folder, program
+from tests.support.program import Program
 
 __all__ = ["command", "folder", "program"]
 
@@ -80,3 +84,12 @@ def test_explanations_are_told_in_a_sentence_and_as_gates(command: Command) -> N
     assert "it ended completed" in str(command.json("run", "explain", str(run["id"]))["why"])
     assert command("run", "explain", "nothing").returncode == 3
     command.json("job", "delete", identity)
+
+
+def test_a_store_that_is_in_use_keeps_its_promises(program: Program, command: Command) -> None:
+    command.json("job", "submit", "pid", "--every", "50ms", "--overlap", "queue_all", "--max-runs", "5")
+    told = subprocess.run(
+        [sys.executable, "-m", "mainspring", "verify", "--store", f"sqlite:///{program.folder}/mainspring.db", "--json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (told.returncode, json.loads(told.stdout)["findings"]) == (0, []), told.stdout + told.stderr

@@ -26,6 +26,7 @@ _COMMANDS = {
     "run": "run:run",
     "scheduler": "roles:scheduler",
     "up": "roles:up",
+    "verify": "verify:verify",
     "version": "version:version",
     "worker": "worker:worker",
 }
@@ -43,6 +44,7 @@ _ABOUT = {
     "run": "Read, retry and cancel runs.",
     "scheduler": "Fire what is due and look after workers.",
     "up": "Run everything in one go: API, scheduler and workers.",
+    "verify": "Look whether a store keeps its promises.",
     "version": "Print the version.",
     "worker": "Carry out runs; list and drain workers.",
 }

@@ -76,7 +76,7 @@ def test_every_command_explains_itself(mainspring: Said, command: str) -> None:
     assert f"mainspring {command}" in out
 
 
-@pytest.mark.parametrize("command", ["top", "doctor", "verify", "key", "workflow"])
+@pytest.mark.parametrize("command", ["top", "doctor", "key", "workflow"])
 def test_what_is_not_built_is_not_there(mainspring: Said, command: str) -> None:
     code, _, err = mainspring(command)
     assert code == 2
