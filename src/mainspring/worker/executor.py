@@ -1,8 +1,8 @@
 """Carries out runs: long-lived slots drain one queue and call handlers inline, so that a run costs no task and no timer.
 
 One timer stands for all deadlines. A handler that must stop is asked first (async: cancelled; thread: `run.cancelled`
-is set) and after its `cancel_grace` abandoned: its run ends without it, what it does later is dropped. An abandoned
-coroutine is replaced by a new slot; an abandoned thread holds its slot until it ends.
+is set) and after its `cancel_grace` (a thread past its timeout: a second of it) abandoned: its run ends without it, what
+it does later is dropped. An abandoned coroutine is replaced by a new slot; an abandoned thread holds its slot until it ends.
 """
 
 from __future__ import annotations
@@ -172,7 +172,10 @@ class Executor:
             return
         slot.cause = cause
         slot.run.cancelled = True
-        slot.deadline = self._monotonic() + slot.plan.grace
+        grace = slot.plan.grace
+        if cause is Cause.TIMEOUT and slot.plan.threaded:
+            grace = min(grace, _THREAD_GRACE)
+        slot.deadline = self._monotonic() + grace
         self._arm(slot.deadline)
         if not slot.plan.threaded and slot.task is not None and slot.task is not asyncio.current_task():
             slot.task.cancel()
@@ -471,6 +474,8 @@ class Executor:
         return asyncio.get_running_loop().call_later(delay, callback, context=self._context)
 
 
+# Nobody can stop a thread: one that looks at `cancelled` ends within this, for the others waiting changes nothing.
+_THREAD_GRACE = 1.0
 _TOLD_WHEN_ABANDONED = (Cause.TIMEOUT, Cause.CANCEL)
 _BEYOND_LEASE = (Cause.LOST, Cause.REVOKED)
 

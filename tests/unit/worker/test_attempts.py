@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from mainspring.core.errors import Cancel, Discard, RetryLater
-from mainspring.core.model import LOG_BYTES_MAX, Run
+from mainspring.core.model import LOG_BYTES_MAX, SECOND, Run
 from mainspring.core.states import State
 from mainspring.observe import events
 from mainspring.tasks.context import RunContext, current_run
@@ -221,8 +221,11 @@ def test_a_thread_past_its_timeout_is_reported_and_holds_its_slot_until_it_ends(
             house.registry.add(stuck)
             house.registry.add(quick)
             worker = await house.worker(WorkerSettings(slots=3))
-            (first,) = await house.submit("stuck", timeout="2s", cancel_grace="1s", retry=1)
+            (first,) = await house.submit("stuck", timeout="2s", retry=1)
             run = await house.ended(first)
+            assert run.started_at is not None
+            assert run.finished_at is not None
+            assert run.finished_at - run.started_at < 3.5 * SECOND
             lost = [worker._executor.lost_threads]
             await house.ended((await house.submit("quick"))[0])
             release.set()
