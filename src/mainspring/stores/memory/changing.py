@@ -186,7 +186,9 @@ def add_runs(
         if redeem_dead_letters:
             _refuse_redeemed(tables, new, redeemed)
         if respect_overlap and _overlap(tables, new) is OverlapVerdict.SKIP:
-            raise Conflict(f"job {new.job_id} has a run that has not ended, and its overlap rule takes no other one now")
+            raise Conflict(
+                f"job {new.job_id} has a run that has not ended, and its overlap rule takes no other one now"
+            )
     made = [_add_run(tables, new, respect_overlap=respect_overlap, now=now) for new in runs]
     for run_id in redeemed:
         del tables.dead_letters[run_id]

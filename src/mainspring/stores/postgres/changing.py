@@ -207,7 +207,9 @@ class Changing(Scheduling):
             await self._load_live(connection, plan, runs)
             for new in runs:
                 if _overlap(plan, new, sources[new.id]) is OverlapVerdict.SKIP:
-                    raise Conflict(f"job {new.job_id} has a run that has not ended, and its overlap rule takes no other one now")
+                    raise Conflict(
+                        f"job {new.job_id} has a run that has not ended, and its overlap rule takes no other one now"
+                    )
         for new in runs:
             _plan_run(plan, new, sources[new.id], respect_overlap=respect_overlap)
         ready = await self._carry_out(connection, plan)

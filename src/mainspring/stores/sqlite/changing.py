@@ -245,7 +245,9 @@ def _add_run(session: Session, new: NewRun, *, respect_overlap: bool, now: Insta
     if respect_overlap:
         verdict = weigh_overlap(session, new.job_id, source.document, catch_up=new.catch_up)
         if verdict is OverlapVerdict.SKIP:
-            raise Conflict(f"job {new.job_id} has a run that has not ended, and its overlap rule takes no other one now")
+            raise Conflict(
+                f"job {new.job_id} has a run that has not ended, and its overlap rule takes no other one now"
+            )
     is_its_run = isinstance(source, Job) and source.kind is not Kind.RECURRING
     if is_its_run:
         session.run("drop_job", (new.job_id.bytes,))
