@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -114,6 +115,11 @@ class Cluster:
 
     def logs(self) -> str:
         return "\n".join(f"== {path.name}\n{path.read_text()}" for path in sorted(self.folder.glob("*.log")))
+
+    def bugs(self) -> list[str]:
+        """Where a program met an error that it did not expect, though it may have gone on afterwards."""
+        logs = self.logs()
+        return [logs[max(0, found.start() - 300) : found.end() + 3000] for found in re.finditer("Traceback", logs)]
 
     def close(self) -> None:
         """By pid, again until nothing is left: what is killed may have been starting something."""

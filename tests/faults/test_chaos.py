@@ -65,6 +65,7 @@ async def _under_load(cluster: Cluster, store: Store, server: PostgresServer | N
     problems = await producer.end_schedules()
     runs = await producer.await_all_ended(REST_SECONDS)
     problems += judge(runs, producer.accepted, cluster.ledger.lines, accidents.hurt)
+    problems += cluster.bugs()
     lost = sum('"lost"' in (run.attempts or "") for run in runs if run is not None)
     repeated = sum(run is not None and run.attempt > 1 for run in runs)
     print(f"\naccepted {len(runs)}, repeated {repeated}, lost attempts {lost}, accidents {dict(accidents.did)}")
