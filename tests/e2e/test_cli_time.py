@@ -93,3 +93,18 @@ def test_a_store_that_is_in_use_keeps_its_promises(program: Program, command: Co
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (told.returncode, json.loads(told.stdout)["findings"]) == (0, []), told.stdout + told.stderr
+
+
+def test_a_plan_tells_what_a_start_would_change(program: Program, folder: Path) -> None:
+    (folder / "planned_tasks.py").write_text(
+        "from mainspring import Mainspring\napp = Mainspring()\n\n@app.cron('0 9 * * *')\ndef report() -> None: ...\n"
+    )
+    store = f"sqlite:///{program.folder}/mainspring.db"
+    told = subprocess.run(
+        [sys.executable, "-m", "mainspring", "plan", "planned_tasks:app", "--store", store, "-o", "json"],
+        capture_output=True, text=True, check=False, cwd=folder,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)["items"] == [
+        {"key": "schedule:report", "change": "create", "job_id": None, "fields": []}
+    ]

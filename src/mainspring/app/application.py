@@ -94,6 +94,11 @@ class Mainspring:
         self.registry.middleware.append(around)
         return around
 
+    @property
+    def modules(self) -> frozenset[str]:
+        """Where its tasks are written: schedules of these modules that are declared no more are its own."""
+        return frozenset(task.function.__module__ for task in self.registry)
+
     def close(self) -> Awaitable[None]:
         """Closes what was opened for submitting. Without a running loop it is done when this returns; inside one it
         may be awaited. The next submit opens anew."""
@@ -126,7 +131,7 @@ class _Decorator:
         task: Task[P, object, object] = self._app.registry.add(function, name=self._name, **fields)
         task.submitter = self._app.connections
         if schedule is not None:
-            self._app.schedules.append(schedule.of(task.name, task.document))
+            self._app.schedules.append(schedule.of(task.name, task.document, function.__module__))
             refuse_duplicates(self._app.schedules)
         return task
 

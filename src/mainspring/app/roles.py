@@ -20,6 +20,7 @@ from mainspring.app.deaths import Deaths
 from mainspring.app.lifeline import Assignment
 from mainspring.app.listening import address_of, listen_on
 from mainspring.app.reloading import reloading
+from mainspring.app.removed import disable_removed
 from mainspring.app.schedules import store_schedules
 from mainspring.app.stopping import Stopping
 from mainspring.app.stores import open_patiently, open_store, patiently
@@ -127,6 +128,7 @@ class _Roles:
             if self._plan.app is not None:
                 declared = self._plan.app.schedules
                 await patiently(lambda: store_schedules(self._direct, declared))
+                await disable_removed(self._direct, declared, self._plan.app.modules)
             await parts.enter_async_context(scheduling(self._store, self._bus, self._plan.settings))
 
     async def _say_ready(self, supervisor: Supervisor[Child] | None) -> None:

@@ -16,8 +16,10 @@ from mainspring.core.errors import Conflict, InvalidInput, NotFound
 from mainspring.core.submission import read_submission
 
 FINGERPRINT = "mainspring.declared"
+MODULE = "mainspring.module"
+REMOVED = "removed"  # in the place of a fingerprint: the code declares the schedule no more
 _JOB_ONLY = frozenset(
-    {"calendar", "dst", "end_at", "jitter", "key", "max_runs", "misfire", "overlap", "payload", "spread", "start_at",
+    {"calendar", "dialect", "dst", "end_at", "every_nth", "jitter", "key", "max_runs", "misfire", "overlap", "payload", "spread", "start_at",
      "timezone"}
 )  # fmt: skip
 _TRIES = 5
@@ -29,6 +31,7 @@ class Declared:
 
     key: str
     document: dict[str, object]
+    module: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -42,11 +45,11 @@ class Declaration:
 
     fields: dict[str, object]
 
-    def of(self, task: str, defaults: Mapping[str, object]) -> Declared:
+    def of(self, task: str, defaults: Mapping[str, object], module: str = "") -> Declared:
         fields = {**defaults, **self.fields, "task": task}
         # A wrong schedule is told where it is written, not when a worker starts.
         read_submission(fields)
-        return Declared(str(fields.pop("key", f"schedule:{task}")), fields)
+        return Declared(str(fields.pop("key", f"schedule:{task}")), fields, module)
 
 
 def declare(schedule: Mapping[str, object], fields: Mapping[str, object]) -> tuple[dict[str, object], Declaration]:
@@ -79,9 +82,12 @@ async def _store(direct: Direct, schedule: Declared) -> bool:
             if holder is None:
                 await direct.create_job({**document, "key": schedule.key})
                 return True
-            if _fingerprint_of(await direct.get_job(str(holder))) == schedule.fingerprint:
+            held = marks_of(await direct.get_job(str(holder))).get(FINGERPRINT)
+            if held == schedule.fingerprint:
                 return False
             await direct.put_job_by_key(schedule.key, document)
+            if held == REMOVED:
+                await direct.resume_job(str(holder))
             return True
         except (Conflict, NotFound):
             # Another process does the same at this moment: look again at what it made.
@@ -91,9 +97,11 @@ async def _store(direct: Direct, schedule: Declared) -> bool:
 
 def _metadata(schedule: Declared) -> dict[str, object]:
     given = schedule.document.get("metadata")
-    return {**(given if isinstance(given, Mapping) else {}), FINGERPRINT: schedule.fingerprint}
+    named = {MODULE: schedule.module} if schedule.module else {}
+    return {**(given if isinstance(given, Mapping) else {}), **named, FINGERPRINT: schedule.fingerprint}
 
 
-def _fingerprint_of(job: Mapping[str, object]) -> object:
+def marks_of(job: Mapping[str, object]) -> Mapping[str, object]:
+    """The metadata of a stored job."""
     metadata = job.get("metadata")
-    return metadata.get(FINGERPRINT) if isinstance(metadata, Mapping) else None
+    return metadata if isinstance(metadata, Mapping) else {}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 
 from mainspring import InvalidInput, Mainspring
+from mainspring.app.removed import disable_removed, planned
 from mainspring.app.schedules import store_schedules
 from mainspring.client.direct import Direct
 
@@ -106,3 +108,57 @@ def test_a_wrong_schedule_is_refused_where_it_is_written(cron: str, timezone: st
     app = Mainspring()
     with pytest.raises(InvalidInput, match=field):
         app.cron(cron, timezone=timezone, name="never")(lambda: None)
+
+
+def two() -> Mainspring:
+    app = nightly()
+    app.every("5m", name="often")(lambda: None)
+    return app
+
+
+async def start(direct: Direct, app: Mainspring) -> list[str]:
+    await store_schedules(direct, app.schedules)
+    return await disable_removed(direct, app.schedules, app.modules)
+
+
+async def statuses(direct: Direct) -> dict[object, object]:
+    return {job["key"]: job["status"] for job in await jobs(direct)}
+
+
+async def test_a_schedule_that_is_declared_no_more_is_paused_and_comes_back_with_its_code(direct: Direct) -> None:
+    assert await start(direct, two()) == []
+    assert await start(direct, nightly()) == ["schedule:often"]
+    assert await start(direct, nightly()) == []
+    assert await statuses(direct) == {"schedule:clean": "active", "schedule:often": "paused"}
+    assert await start(direct, two()) == []
+    assert await statuses(direct) == {"schedule:clean": "active", "schedule:often": "active"}
+
+
+async def test_what_others_made_is_left_alone(direct: Direct) -> None:
+    await direct.create_job({"task": "clean", "every": "1h", "key": "by-hand"})
+    await store_schedules(direct, [replace(each, module="elsewhere", key="theirs") for each in nightly().schedules])
+    assert await start(direct, Mainspring()) == []
+    assert await start(direct, two()) == []
+    assert set((await statuses(direct)).values()) == {"active"}
+
+
+async def test_an_operator_may_take_up_again_what_the_code_left(direct: Direct) -> None:
+    await start(direct, two())
+    await start(direct, nightly())
+    job = next(job for job in await jobs(direct) if job["key"] == "schedule:often")
+    await direct.resume_job(str(job["id"]))
+    assert await start(direct, nightly()) == []
+    assert (await statuses(direct))["schedule:often"] == "active"
+
+
+async def test_a_plan_tells_what_a_start_would_change(direct: Direct) -> None:
+    async def changes(app: Mainspring) -> dict[str, tuple[str, tuple[str, ...]]]:
+        return {each.key: (each.change, each.fields) for each in await planned(direct, app.schedules, app.modules)}
+
+    assert await changes(two()) == {"schedule:clean": ("create", ()), "schedule:often": ("create", ())}
+    await start(direct, two())
+    assert await changes(two()) == {"schedule:clean": ("keep", ()), "schedule:often": ("keep", ())}
+    assert await changes(nightly(2)) == {"schedule:clean": ("update", ("cron",)), "schedule:often": ("disable", ())}
+    await start(direct, nightly())
+    assert (await changes(nightly()))["schedule:often"] == ("keep", ())
+    assert (await changes(two()))["schedule:often"][0] == "enable"
