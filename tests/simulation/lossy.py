@@ -18,7 +18,19 @@ from tests.simulation.evidence import Entry, Evidence
 from tests.simulation.loop import Process, current_process
 
 SILENT_VERBS = frozenset(
-    {"now", "workers", "signs", "next_wake", "due_jobs", "known_tasks", "schedulers", "runs", "jobs", "logs"}
+    {
+        "now",
+        "workers",
+        "signs",
+        "next_wake",
+        "due_jobs",
+        "coming_jobs",
+        "known_tasks",
+        "schedulers",
+        "runs",
+        "jobs",
+        "logs",
+    }
 )
 
 

@@ -62,10 +62,12 @@ SELECT coalesce(sum(count), 0) FROM {schema}.history WHERE state = 13
 
 -- name: overtaken
 -- Runs that started after one of a lower priority had.
+WITH firsts AS MATERIALIZED (
+    SELECT priority, min(started_at) AS first FROM {schema}.history WHERE state = 10 GROUP BY priority
+)
 SELECT count(DISTINCT one.id)
 FROM {schema}.history AS one
-JOIN (SELECT priority, min(started_at) AS first FROM {schema}.history WHERE state = 10 GROUP BY priority) AS lower
-  ON lower.priority < one.priority AND lower.first < one.started_at
+JOIN firsts AS lower ON lower.priority < one.priority AND lower.first < one.started_at
 WHERE one.state = 10
 
 -- name: by_priority

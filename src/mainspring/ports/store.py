@@ -53,7 +53,7 @@ Source = TypeVar("Source", bound=Job | Run)
 class Topic(StrEnum):
     READY = "ready"  # key: a queue in which something became ready
     WORKER = "worker"  # key: the id of a worker that should ask for its orders now
-    JOBS = "jobs"  # key: "" ; some schedule is new or changed
+    JOBS = "jobs"  # some schedule is new or changed; key: "", or the instant before which nothing changed
 
 
 class Hint(NamedTuple):
@@ -439,7 +439,8 @@ class Store(Timetables, Protocol):
     async def rescue(self, *, limit: int = 500, random_value: float = 0.5, now: Instant | None = None) -> list[Rescued]:
         """Ends the lost attempts of workers that were declared lost or are unknown, by `core.decide.decide_lost`,
         each guarded by its fence, its attempt recorded and its error told by `core.losses.lose`. QUEUED keeps ready_at
-        (its place); a run of an unknown worker is one of a dead one. Never touches a run whose worker is neither."""
+        (its place); a run of an unknown worker is one of a dead one. Never touches a run whose worker is neither,
+        nor yet one that bears more silence than its worker's lease (`core.losses.borne_until`)."""
         ...
 
     # --- scheduling ---------------------------------------------------------------------------------------------
@@ -459,6 +460,12 @@ class Store(Timetables, Protocol):
     async def due_jobs(self, shards: Sequence[int] | None, *, until: Instant, limit: int = 5000) -> list[Job]:
         """Jobs (scheduled or active) with scheduled_at ≤ until, soonest first; None: of every shard. The shard of a
         job is the last byte of its id."""
+        ...
+
+    async def coming_jobs(
+        self, shards: Sequence[int] | None, *, after: tuple[Instant, UUID] | None, until: Instant, limit: int = 5000
+    ) -> list[Job]:
+        """Like `due_jobs`, for looking ahead: from after that (scheduled_at, id) on, and without the payloads."""
         ...
 
     async def fire(self, firings: Sequence[Firing], *, now: Instant | None = None) -> list[Fired]:

@@ -6,14 +6,13 @@ hints save work and waiting, and nothing depends on them: the sweep finds whatev
 
 from __future__ import annotations
 
-import heapq
 import logging
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from mainspring.core.errors import CallerError
+from mainspring.core.errors import CallerError, WorldError
 from mainspring.core.firing import plan_firing
-from mainspring.core.model import Firing, Instant, Job
+from mainspring.core.model import SECOND, Firing, Instant, Job
 from mainspring.core.shards import owned_shards
 from mainspring.observe.events import Bus, RunsFired
 from mainspring.ports.calendar_book import CalendarBook, names_calendar
@@ -21,10 +20,12 @@ from mainspring.ports.clock import Clock
 from mainspring.ports.replanning import replan_users, replanned
 from mainspring.ports.store import Fired, Store
 from mainspring.ports.store_time import StoreTime
+from mainspring.scheduler.near import Near
 from mainspring.scheduler.settings import SchedulerSettings
 
 _log = logging.getLogger("mainspring.scheduler")
 _BROKEN_FOR_SECONDS = 60.0
+_LAST = UUID(int=(1 << 128) - 1)
 
 
 class Planner:
@@ -47,32 +48,52 @@ class Planner:
         self._identity = identity
         self._calendars = CalendarBook(store)
         self.members: tuple[UUID, ...] = (identity,)
-        self._near: dict[UUID, Job] = {}
-        self._heap: list[tuple[Instant, UUID]] = []
+        self._near = Near()
+        self._firing: set[UUID] = set()
         self._broken: dict[UUID, float] = {}
         self._scan_at = 0.0
+        self._scan_whole_at = 0.0
         self._scanned_at = 0.0
-        self._seen_until: Instant = 0
+        self._scan_took = 0.0
+        self._seen: tuple[Instant, UUID] | None = None
+        self._seen_all = False
+        self._horizon: Instant = 0
 
-    def rescan(self) -> None:
-        """Some schedule changed: look again soon; a storm of changes costs one look per gap."""
-        self._scan_at = min(self._scan_at, self._scanned_at + self._settings.scan_gap)
+    def rescan(self, soonest: Instant | None = None) -> bool:
+        """Some schedule changed: look again soon; a storm of changes costs one look per gap, and a tenth of the time.
+        A change that comes later than what has been seen (`soonest`) is met on the way: False."""
+        if soonest is not None and self._seen is not None and soonest > self._seen[0]:
+            return False
+        gap = max(self._settings.scan_gap, 9 * self._scan_took)
+        self._scan_whole_at = min(self._scan_whole_at, self._scanned_at + gap)
+        self._scan_at = min(self._scan_at, self._scan_whole_at)
+        return True
 
     async def step(self, now: float) -> float:
+        """Looks ahead if it is time to, and fires what is due."""
         await self._time.refresh()
         if now >= self._scan_at:
             await self._scan(now)
-        due = self._take_due(self._time.now())
+        wait = await self.step_fire(now)
+        return min(wait, max(0.0, self._scan_at - now))
+
+    async def step_fire(self, now: float) -> float:
+        """Fires one batch of what is due. Several loops may do this side by side: none waits for another's commit."""
+        limit = self._settings.fire_batch if self._firing else self._settings.fire_first
+        due = self._near.take_due(self._time.now(), limit)
         if due:
             await self._fire(due)
-        return self._seconds_to_next(now)
+            if not self._seen_all and len(self._near) < self._settings.look_ahead_jobs // 2:
+                self._scan_at = min(self._scan_at, now)
+        following = self._near.next_at
+        return self._settings.scan_every if following is None else self._time.seconds_until(following)
 
     async def sweep(self, now: float) -> float:
         """Fires whatever is overdue, whoever owns it: losing an owner costs a second, not an election."""
         await self._time.refresh()
         overdue = self._time.now() - round(self._settings.overdue_after * 1_000_000)
         jobs = await self._store.due_jobs(None, until=overdue, limit=self._settings.fire_batch)
-        jobs = [job for job in jobs if not self._is_broken(job.id, now)]
+        jobs = [job for job in jobs if not self._is_at_hand(job.id) and not self._is_broken(job.id, now)]
         if any(names_calendar(job.document) for job in jobs):
             await self._read_calendars()
         if not jobs:
@@ -87,36 +108,69 @@ class Planner:
             await replan_users(self._store, name, namespace, after, after, self._settings.misfire)
 
     async def _scan(self, now: float) -> None:
+        """Reads on from where it has come to; from the beginning where something may have changed before that."""
         await self._read_calendars()
-        until = self._time.now() + round(self._settings.look_ahead * 1_000_000)
-        shards = None if len(self.members) == 1 else owned_shards(self._identity, self.members)
-        jobs = await self._store.due_jobs(shards, until=until, limit=self._settings.look_ahead_jobs)
-        full = len(jobs) >= self._settings.look_ahead_jobs
-        self._seen_until = (jobs[-1].scheduled_at or until) if full else until
-        self._near = {job.id: job for job in jobs if not self._is_broken(job.id, now)}
-        self._heap = [(job.scheduled_at, job.id) for job in self._near.values() if job.scheduled_at is not None]
-        heapq.heapify(self._heap)
+        whole = now >= self._scan_whole_at or self._seen is None
         self._scanned_at = now
         self._scan_at = now + self._settings.scan_every
+        if whole:
+            self._scan_whole_at = now + self._whole_every
+            self._seen = None
+            self._near.begin_whole()
+        until = self._time.now() + round(self._settings.look_ahead * SECOND)
+        shards = None if len(self.members) == 1 else owned_shards(self._identity, self.members)
+        self._horizon = max(self._horizon, until)
+        room = self._settings.look_ahead_jobs - (0 if whole else len(self._near))
+        try:
+            await self._read_on(shards, until, now, room)
+        except WorldError:
+            self._seen = None  # what was begun is begun again
+            raise
+        if whole:
+            self._near.end_whole()
+        self._scan_took = self._clock.monotonic() - now
 
-    def _take_due(self, store_now: Instant) -> list[Job]:
-        due: list[Job] = []
-        while self._heap and self._heap[0][0] <= store_now and len(due) < self._settings.fire_batch:
-            job = self._near.pop(heapq.heappop(self._heap)[1], None)
-            if job is not None:
-                due.append(job)
-        return due
+    async def _read_on(self, shards: Sequence[int] | None, until: Instant, now: float, room: int) -> None:
+        chunk = self._settings.look_ahead_chunk
+        self._seen_all = False
+        while room > 0:
+            jobs = await self._store.coming_jobs(shards, after=self._seen, until=until, limit=chunk)
+            self._near.add(job for job in jobs if job.id not in self._firing and not self._is_broken(job.id, now))
+            if len(jobs) < chunk:
+                self._seen = (until, _LAST)
+                self._seen_all = True
+                return
+            self._seen = (jobs[-1].scheduled_at or until, jobs[-1].id)
+            room -= len(jobs)
+
+    @property
+    def _whole_every(self) -> float:
+        """Where hints tell of changes, what was read once need not be read again each time."""
+        return self._settings.look_ahead if self._store.capabilities.hints else self._settings.scan_every
 
     async def _fire(self, jobs: Sequence[Job]) -> None:
+        """Where somebody else changed or fired one, or the store did not answer, what is known here is old."""
+        ids = {job.id for job in jobs}
+        self._firing |= ids
+        well = False
+        try:
+            well = await self._fire_planned(jobs)
+        finally:
+            self._firing -= ids
+            if not well:
+                self.rescan()
+
+    async def _fire_planned(self, jobs: Sequence[Job]) -> bool:
         planned = {job.id: (job, firing) for job in jobs if (firing := self._plan(job)) is not None}
         for job in jobs:
             if job.id not in planned:
                 await self._correct(job)
         if not planned:
-            return
+            return True
         fired = await self._store.fire([firing for _, firing in planned.values()])
         self._publish(fired, [job for job, _ in planned.values()])
         self._keep_near(planned[one.job_id] for one in fired if one.applied)
+        return all(one.applied for one in fired)
 
     def _plan(self, job: Job) -> Firing | None:
         try:
@@ -137,14 +191,16 @@ class Planner:
             await self._store.change(edit)
 
     def _keep_near(self, applied: Iterable[tuple[Job, Firing]]) -> None:
+        """What comes later than what has been seen is read on the way."""
+        kept = []
         for job, firing in applied:
             following = firing.next_scheduled_at
-            if following is None or following > self._seen_until:
+            if following is None or following > self._horizon:
                 continue
             job.fired_through, job.next_at, job.scheduled_at = firing.fired_through, firing.next_at, following
             job.runs_made += len(firing.runs)
-            self._near[job.id] = job
-            heapq.heappush(self._heap, (following, job.id))
+            kept.append(job)
+        self._near.add(kept)
 
     def _publish(self, fired: Sequence[Fired], jobs: Sequence[Job]) -> None:
         runs = [run for one in fired for run in one.runs]
@@ -154,6 +210,10 @@ class Planner:
             lateness = max(now - job.scheduled_at for job in jobs if job.scheduled_at is not None)
             self._bus.publish(RunsFired(self._identity, len(jobs), runs, skipped, max(0, lateness)))
 
+    def _is_at_hand(self, job_id: UUID) -> bool:
+        """Its turn comes here, or has come: firing it twice would only take time from others."""
+        return job_id in self._firing or job_id in self._near
+
     def _is_broken(self, job_id: UUID, now: float) -> bool:
         until = self._broken.get(job_id)
         if until is None:
@@ -162,9 +222,3 @@ class Planner:
             del self._broken[job_id]
             return False
         return True
-
-    def _seconds_to_next(self, now: float) -> float:
-        wait = max(0.0, self._scan_at - now)
-        if self._heap:
-            wait = min(wait, self._time.seconds_until(self._heap[0][0]))
-        return wait

@@ -53,6 +53,7 @@ class Scheduler:
             "promote": promoter.step,
             "upkeep": Upkeep(store, self._settings).step,
         }
+        steps |= {f"fire-{number}": self._planner.step_fire for number in range(2, self._settings.fire_at_once + 1)}
         self._loops = {name: _loop(name, step, clock, bus) for name, step in steps.items()}
         watch.on_lost = self._loops["rescue"].wake
 
@@ -77,8 +78,8 @@ class Scheduler:
 
     def _hear(self, hint: Hint) -> None:
         if hint.topic is Topic.JOBS:
-            self._planner.rescan()
-            self._loops["plan"].wake()
+            if self._planner.rescan(int(hint.key) if hint.key.isdigit() else None):
+                self._loops["plan"].wake()
             self._loops["promote"].wake()
 
     async def _beat(self, _now: float) -> float:

@@ -12,8 +12,11 @@ class SchedulerSettings:
     look_ahead: float = 5.0
     scan_every: float = 1.0
     scan_gap: float = 0.01
-    look_ahead_jobs: int = 20_000
+    look_ahead_jobs: int = 200_000
+    look_ahead_chunk: int = 10_000
     fire_batch: int = 1_000
+    fire_first: int = 250
+    fire_at_once: int = 3
     overdue_after: float = 1.0
     member_beat: float = 1.0
     member_silent_after: float = 4.0

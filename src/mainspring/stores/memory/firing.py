@@ -36,6 +36,15 @@ def due_jobs(tables: Tables, shards: Sequence[int] | None, until: Instant, limit
     return found
 
 
+def coming_jobs(
+    tables: Tables, shards: Sequence[int] | None, after: tuple[Instant, UUID] | None, until: Instant, limit: int
+) -> list[Job]:
+    found = due_jobs(tables, shards, until, len(tables.jobs))
+    return [replace(job, payload=b"") for job in found if after is None or (job.scheduled_at or 0, job.id) > after][
+        :limit
+    ]
+
+
 def fire(tables: Tables, firing: Firing, now: Instant) -> Fired:
     """Nothing of it happens where a guard does not hold."""
     job = tables.jobs.get(firing.job_id)

@@ -359,6 +359,11 @@ class MemoryStore(TimetableVerbs):
     async def due_jobs(self, shards: Sequence[int] | None, *, until: Instant, limit: int = 5000) -> list[Job]:
         return firing.due_jobs(self._tables, shards, until, limit)
 
+    async def coming_jobs(
+        self, shards: Sequence[int] | None, *, after: tuple[Instant, UUID] | None, until: Instant, limit: int = 5000
+    ) -> list[Job]:
+        return firing.coming_jobs(self._tables, shards, after, until, limit)
+
     async def fire(self, firings: Sequence[Firing], *, now: Instant | None = None) -> list[Fired]:
         instant = self._instant(now)
         answer = [firing.fire(self._tables, one, instant) for one in firings]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 DUE_STATES = (JobState.SCHEDULED, JobState.ACTIVE)
 EVERY_SHARD = list(range(SHARDS))
+FIRST_ID = UUID(int=0)
 
 
 class HistoryRow(NamedTuple):
@@ -162,50 +164,67 @@ class Scheduling(EndingRuns, Submitting):
         wanted = EVERY_SHARD if shards is None else sorted(set(shards))
         return [job_of(row) for row in await self._read("due_jobs", wanted, until, limit)]
 
+    async def coming_jobs(
+        self, shards: Sequence[int] | None, *, after: tuple[Instant, UUID] | None, until: Instant, limit: int = 5000
+    ) -> list[Job]:
+        """Soonest first, without payloads."""
+        wanted = EVERY_SHARD if shards is None else sorted(set(shards))
+        since, last = (0, FIRST_ID) if after is None else after
+        return [job_of(row) for row in await self._read("coming_jobs", wanted, since, last, until, limit)]
+
     async def fire(self, firings: Sequence[Firing], *, now: Instant | None = None) -> list[Fired]:
         """Several schedulers may fire the same: whoever locks the job's row first does, the others' guards fail."""
-        if not firings:
-            return []
-        fired, ready, workers = await self._transact(lambda connection: self._fire(connection, firings, now))
+        moved, ready = await self._fire_herd(firings, now)
+        rest = [firing for firing in firings if firing.job_id not in moved]
+        fired = {job_id: Fired(job_id, True, (run_id,)) for job_id, run_id in moved.items()}
+        answers = [fired[firing.job_id] for firing in firings if firing.job_id in fired]
+        workers: set[UUID | None] = set()
+        if rest:
+            answers, more, workers = await self._transact(lambda c: self._fire(c, rest, now))
+            answers = _in_order(firings, fired, answers)
+            ready |= more
         await self._lanes_ready(ready)
         self._call_workers(workers)
-        return fired
+        return answers
+
+    async def _fire_herd(self, firings: Sequence[Firing], now: Instant | None) -> tuple[dict[UUID, UUID], set[int]]:
+        """Nothing but delayed jobs is one statement, which is its own transaction."""
+        rows = _rows_of_delayed(firings)
+        if not rows or len(rows) < len(firings):
+            return {}, set()
+        return _moved_of(await self._write("fire_delayed", *columns_of(rows, 5), now))
 
     async def _fire(
         self, connection: asyncpg.Connection, firings: Sequence[Firing], now: Instant | None
     ) -> tuple[list[Fired], set[int], set[UUID | None]]:
-        moved, ready = await self._fire_delayed(connection, firings, now)
+        moved, ready = await self._fire_plain(connection, firings, now)
         rest = [firing for firing in firings if firing.job_id not in moved]
         plan = await self._plan(connection, {firing.job_id for firing in rest}, now)
         fired = [Fired(f.job_id, True, (moved[f.job_id],)) if f.job_id in moved else plan.fire(f) for f in firings]
         ready |= await self._carry_out(connection, plan)
         return fired, ready, {run.worker for run in plan.asked}
 
-    async def _fire_delayed(
+    async def _fire_plain(
         self, connection: asyncpg.Connection, firings: Sequence[Firing], now: Instant | None
     ) -> tuple[dict[UUID, UUID], set[int]]:
-        """A herd of delayed jobs in one statement; what it leaves alone is decided job by job."""
-        simple = {f.job_id: f for f in firings if len(f.runs) == 1 and not f.skips and f.next_at is None}
-        if not simple:
-            return {}, set()
-        rows = [
-            (
-                job_id,
-                simple[job_id].version,
-                occurrence_id(job_id, simple[job_id].runs[0].nominal),
-                simple[job_id].runs[0].scheduled_at,
-                simple[job_id].runs[0].catch_up,
-            )
-            for job_id in sorted(simple)
-        ]
-        answer = await self._rows(connection, "fire_delayed", *columns_of(rows, 5), now)
-        return {row["job_id"]: row["id"] for row in answer}, {row["lane"] for row in answer}
+        """What needs no weighing, in one statement each; what these leave alone is decided job by job."""
+        moved: dict[UUID, UUID] = {}
+        ready: set[int] = set()
+        if delayed := _rows_of_delayed(firings):
+            moved, ready = _moved_of(await self._rows(connection, "fire_delayed", *columns_of(delayed, 5), now))
+        if recurring := _rows_of_recurring(firings):
+            await self._rows(connection, "lock_due", [row[0] for row in recurring])
+            answer = await self._rows(connection, "fire_recurring", *columns_of(recurring, 9), now)
+            more, lanes = _moved_of(answer)
+            moved |= more
+            ready |= lanes
+        return moved, ready
 
     async def _plan(self, connection: asyncpg.Connection, ids: Collection[UUID], now: Instant | None) -> Plan:
         """Locks the rows first; live runs are read afterwards, when nobody can add or end one unseen."""
-        instant = await self._instant(connection, now)
         if not ids:
-            return Plan(instant, {}, {}, {})
+            return Plan(0, {}, {}, {})
+        instant = await self._instant(connection, now)
         rows = await self._rows(connection, "lock_jobs", sorted(ids))
         jobs = {job.id: job for job in map(job_of, rows)}
         lanes = {jobs[row["id"]].lane: row["lane"] for row in rows}
@@ -283,6 +302,50 @@ class Scheduling(EndingRuns, Submitting):
         """When the next retry is due or the next run expires."""
         rows = await self._read("next_wake")
         return None if rows[0][0] is None else int(rows[0][0])
+
+
+def _rows_of_delayed(firings: Sequence[Firing]) -> list[tuple[object, ...]]:
+    """Those that may be of delayed jobs: one run, nothing to follow. In the order in which rows are locked."""
+    simple = {f.job_id: f for f in firings if len(f.runs) == 1 and not f.skips and f.next_at is None}
+    return [
+        (job_id, firing.version, occurrence_id(job_id, due.nominal), due.scheduled_at, due.catch_up)
+        for job_id, firing, due in ((job_id, simple[job_id], simple[job_id].runs[0]) for job_id in sorted(simple))
+    ]
+
+
+def _rows_of_recurring(firings: Sequence[Firing]) -> list[tuple[object, ...]]:
+    """One run and an instant to follow. Of a job that is fired twice in one batch the second depends on the first."""
+    often = Counter(firing.job_id for firing in firings)
+    simple = {
+        f.job_id: f
+        for f in firings
+        if len(f.runs) == 1 and not f.skips and f.next_at is not None and often[f.job_id] == 1
+    }
+    return [_row_of_recurring(simple[job_id]) for job_id in sorted(simple)]
+
+
+def _row_of_recurring(firing: Firing) -> tuple[object, ...]:
+    due = firing.runs[0]
+    return (
+        firing.job_id,
+        firing.version,
+        occurrence_id(firing.job_id, due.nominal),
+        due.nominal,
+        due.scheduled_at,
+        due.catch_up,
+        max(due.nominal, firing.fired_through),
+        firing.next_at,
+        firing.next_at if firing.next_scheduled_at is None else firing.next_scheduled_at,
+    )
+
+
+def _moved_of(rows: Sequence[asyncpg.Record]) -> tuple[dict[UUID, UUID], set[int]]:
+    return {row["job_id"]: row["id"] for row in rows}, {row["lane"] for row in rows}
+
+
+def _in_order(firings: Sequence[Firing], done: Mapping[UUID, Fired], later: Iterable[Fired]) -> list[Fired]:
+    following = iter(later)
+    return [done[firing.job_id] if firing.job_id in done else next(following) for firing in firings]
 
 
 def guards_hold(job: Job, firing: Firing) -> bool:

@@ -27,6 +27,16 @@ def due_jobs(session: Session, shards: Sequence[int] | None, until: Instant, lim
     return read_jobs(session, session.run("due_of_shards", (until, limit, wanted)))
 
 
+def coming_jobs(
+    session: Session, shards: Sequence[int] | None, after: tuple[Instant, UUID] | None, until: Instant, limit: int
+) -> list[Job]:
+    since, last = (0, b"") if after is None else (after[0], after[1].bytes)
+    if shards is None:
+        return read_jobs(session, session.run("coming_jobs", (since, until, limit, last)))
+    wanted = json.dumps([f"{shard:02X}" for shard in shards])
+    return read_jobs(session, session.run("coming_of_shards", (since, until, limit, last, wanted)))
+
+
 # --- firing
 
 

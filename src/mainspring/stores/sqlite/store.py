@@ -334,6 +334,12 @@ class SqliteStore(TimetableVerbs):
     async def due_jobs(self, shards: Sequence[int] | None, *, until: Instant, limit: int = 5000) -> list[Job]:
         return await self.read(partial(scheduling.due_jobs, shards=shards, until=until, limit=limit))
 
+    async def coming_jobs(
+        self, shards: Sequence[int] | None, *, after: tuple[Instant, UUID] | None, until: Instant, limit: int = 5000
+    ) -> list[Job]:
+        work = partial(scheduling.coming_jobs, shards=shards, after=after, until=until, limit=limit)
+        return await self.read(work)
+
     async def fire(self, firings: Sequence[Firing], *, now: Instant | None = None) -> list[Fired]:
         return await self.write(partial(scheduling.fire, firings=firings, now=now))
 

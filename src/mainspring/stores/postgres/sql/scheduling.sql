@@ -17,6 +17,62 @@ SELECT v.*
   JOIN mainspring.future_jobs v ON (v.id = k.id) AND v.shard = k.shard
  ORDER BY k.scheduled_at, k.id
 
+-- name: coming_jobs
+-- The same from after an instant and an id on, without what only a run needs.
+SELECT k.id, l.namespace, l.queue, l.task, l.region, l.placement, k.kind, k.state, k.priority, ''::bytea AS payload,
+       k.document, k.key, k.next_at, k.scheduled_at, k.fired_through, k.version, k.runs_made, k.created_at,
+       k.updated_at, k.created_by, k.paused_at, k.expires_at
+  FROM (
+    SELECT d.*
+      FROM unnest($1::smallint[]) AS s (shard)
+     CROSS JOIN LATERAL (
+            SELECT j.id, j.lane, j.kind, j.state, j.priority, j.document, j.key, j.next_at, j.scheduled_at,
+                   j.fired_through, j.version, j.runs_made, j.created_at, j.updated_at, j.created_by, j.paused_at,
+                   j.expires_at
+              FROM mainspring.jobs j
+             WHERE j.shard = s.shard AND j.state IN (0, 2) AND j.scheduled_at >= $2 AND j.scheduled_at <= $4
+               AND (j.scheduled_at > $2 OR j.id > $3)
+             ORDER BY j.scheduled_at, j.id
+             LIMIT $5) AS d
+     ORDER BY d.scheduled_at, d.id
+     LIMIT $5) AS k
+  JOIN mainspring.lanes l ON l.id = k.lane
+ ORDER BY k.scheduled_at, k.id
+
+-- name: lock_due
+-- Whoever adds a run of a job holds its row: once these are held, what is live is seen whole.
+SELECT count(*)
+  FROM (
+    SELECT j.id
+      FROM unnest($1::uuid[]) AS k (id)
+      JOIN mainspring.jobs j ON (j.id = k.id) AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
+     ORDER BY j.id
+       FOR UPDATE OF j) AS held
+
+-- name: fire_recurring
+-- Jobs none of whose runs are live move on, and their runs are queued, in one statement; their rows are held.
+WITH moved AS (
+    UPDATE mainspring.jobs j
+       SET next_at = k.next_at, scheduled_at = k.next_scheduled_at, fired_through = k.fired_through,
+           runs_made = j.runs_made + 1
+      FROM unnest($1::uuid[], $2::integer[], $3::uuid[], $4::bigint[], $5::bigint[], $6::boolean[], $7::bigint[],
+                  $8::bigint[], $9::bigint[])
+        AS k (id, version, run_id, nominal, due_at, catch_up, fired_through, next_at, next_scheduled_at)
+     WHERE (j.id = k.id) AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
+       AND j.version = k.version AND j.state = 2 AND j.kind = 2 AND j.fired_through < k.nominal
+       AND (j.expires_at IS NOT NULL OR j.document IS NULL OR strpos(j.document, '"expires_in"') = 0)
+       AND NOT EXISTS (SELECT FROM mainspring.runs r WHERE r.job_id = j.id AND r.job_id <> r.id)
+       AND NOT EXISTS (SELECT FROM mainspring.runs r WHERE r.id = j.id)
+    RETURNING k.run_id, j.id, k.due_at, j.created_at, j.expires_at, j.lane, j.kind, j.priority, k.catch_up, j.payload,
+              j.document, j.created_by
+)
+INSERT INTO mainspring.runs (id, job_id, ready_at, scheduled_at, created_at, expires_at, lane, kind, state, priority,
+                             catch_up, stands_for_job, payload, origin, document, created_by)
+SELECT m.run_id, m.id, greatest(c.now, m.due_at), m.due_at, m.created_at, m.expires_at, m.lane, m.kind, 0,
+       m.priority, m.catch_up, false, m.payload, 'schedule', m.document, m.created_by
+  FROM moved m, (SELECT mainspring.instant($10) AS now) AS c
+RETURNING id, job_id, lane
+
 -- name: lock_jobs
 -- The rows of jobs as they are once nobody else holds them, in the order of ids.
 SELECT j.id, l.namespace, l.queue, l.task, l.region, l.placement, j.kind, j.state, j.priority, j.payload,

@@ -16,6 +16,23 @@ FROM jobs INDEXED BY jobs_due
 WHERE state IN (0, 2) AND scheduled_at <= ?1 AND hex(substr(id, 16, 1)) IN (SELECT value FROM json_each(?3))
 ORDER BY scheduled_at, id LIMIT ?2;
 
+-- name: coming_jobs
+-- The same from after an instant and an id on, without what only a run needs.
+SELECT id, lane, kind, state, priority, x'', document, key, next_at, scheduled_at, fired_through, version,
+    runs_made, created_at, updated_at, created_by, paused_at, expires_at
+FROM jobs INDEXED BY jobs_due
+WHERE state IN (0, 2) AND scheduled_at >= ?1 AND scheduled_at <= ?2 AND (scheduled_at > ?1 OR id > ?4)
+ORDER BY scheduled_at, id LIMIT ?3;
+
+-- name: coming_of_shards
+-- The same of some shards.
+SELECT id, lane, kind, state, priority, x'', document, key, next_at, scheduled_at, fired_through, version,
+    runs_made, created_at, updated_at, created_by, paused_at, expires_at
+FROM jobs INDEXED BY jobs_due
+WHERE state IN (0, 2) AND scheduled_at >= ?1 AND scheduled_at <= ?2 AND (scheduled_at > ?1 OR id > ?4)
+    AND hex(substr(id, 16, 1)) IN (SELECT value FROM json_each(?5))
+ORDER BY scheduled_at, id LIMIT ?3;
+
 -- name: fire_one_time
 -- Delayed jobs become their runs: ?1 their ids, ?2 those of the runs, ?3 the instants they were due.
 INSERT INTO runs (
