@@ -133,3 +133,45 @@ async def test_definitions_are_listed_newest_first(server: Served) -> None:
     assert found[1]["since"] == job["created_at"]
     once = await server.submit()
     assert [each["version"] for each in (await server.get(f"/v1/jobs/{once['id']}/versions"))["items"]] == [1]
+
+
+async def test_the_next_occurrence_is_left_out(server: Served) -> None:
+    job = await server.submit(cron="0 * * * *")
+    after = await server.post(f"/v1/jobs/{job['id']}/skip-next")
+    assert (job["next_run_at"][11:16], after["next_run_at"][11:16]) == ("11:00", "12:00")
+    [record] = (await server.get(f"/v1/jobs/{job['id']}/runs"))["items"]
+    assert (record["status"], record["reason"], record["scheduled_at"][11:16]) == ("skipped", "requested", "11:00")
+    server.advance(3600)
+    assert await server.fire(job["id"]) == []
+    server.advance(3600)
+    assert len(await server.fire(job["id"])) == 1
+    assert (await server.direct.verify(settle=0))["findings"] == []
+
+
+async def test_what_is_due_runs_before_the_next_one_is_left_out(server: Served) -> None:
+    job = await server.submit(every="1m", calendar=None)
+    server.advance(61)
+    after = await server.post(f"/v1/jobs/{job['id']}/skip-next")
+    found = (await server.get(f"/v1/jobs/{job['id']}/runs"))["items"]
+    assert [run["status"] for run in found] == ["skipped", "queued"]
+    assert after["next_run_at"] > found[0]["scheduled_at"]
+    assert (await server.direct.verify(settle=0))["findings"] == []
+
+
+async def test_days_off_before_it_keep_their_own_reason(server: Served) -> None:
+    await server.send("PUT", "/v1/calendars/be", 201, json={"dates": ["2026-12-02", "2026-12-03"]})
+    job = await server.submit(cron="0 9 * * *", calendar="be")
+    after = await server.post(f"/v1/jobs/{job['id']}/skip-next")
+    found = (await server.get(f"/v1/jobs/{job['id']}/runs"))["items"]
+    assert [run["reason"] for run in found] == ["requested", "calendar", "calendar"]
+    assert after["next_run_at"].startswith("2026-12-05")
+
+
+async def test_nothing_can_be_left_out_of_what_does_not_fire(server: Served) -> None:
+    once = await server.submit(delay="1h")
+    await server.refused("POST", f"/v1/jobs/{once['id']}/skip-next", 409)
+    job = await server.submit(every="1h")
+    await server.post(f"/v1/jobs/{job['id']}/pause")
+    await server.refused("POST", f"/v1/jobs/{job['id']}/skip-next", 409)
+    last = await server.submit(every="1h", end_at="2026-12-01T11:30:00Z")
+    assert (await server.post(f"/v1/jobs/{last['id']}/skip-next"))["status"] == "finished"

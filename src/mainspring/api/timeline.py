@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mainspring.api import schemas
 from mainspring.api.routing import Answer, Body, Call, Route, Success
+from mainspring.client.views import etag_of
 from mainspring.core.errors import InvalidInput
 
 TAG = "jobs"
@@ -20,7 +21,24 @@ async def backfill(call: Call) -> Answer:
     return Answer(await call.client.backfill_job(call.path["id"], body, ids=call.ids))
 
 
+async def skip_next(call: Call) -> Answer:
+    job = await call.client.skip_next(call.path["id"])
+    version = job["version"]
+    assert isinstance(version, int)
+    return Answer(job, headers={"ETag": etag_of(version)})
+
+
 ROUTES = (
+    Route(
+        "POST",
+        "/v1/jobs/{id}/skip-next",
+        "skip_next",
+        "Leave out the next occurrence",
+        skip_next,
+        TAG,
+        (Success(200, "The job", schemas.ref("Job"), headers=("ETag",)),),
+        fails=(409,),
+    ),
     Route(
         "GET",
         "/v1/jobs/{id}/versions",

@@ -176,6 +176,14 @@ job.add_command(backfill)
 job.add_command(versions)
 
 
+@job.command("skip-next")
+@click.argument("id")
+@client_command
+def skip_next(session: Session, /, id: str) -> None:  # noqa: A002
+    """Leave out the next occurrence; it is recorded as skipped."""
+    print_item(session.run(lambda client: client.skip_next(id)), session.form)
+
+
 @job.command
 @click.argument("id")
 @click.option("--at", metavar="TIME", help="Ask about this instant.")

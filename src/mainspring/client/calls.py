@@ -95,6 +95,10 @@ class Calls(ABC, Generic[T]):
     def job_runs(self, job_id: str, **paging: object) -> T:
         return self._get(f"{_job(job_id)}/runs", paging)
 
+    def skip_next(self, job_id: str) -> T:
+        """The next occurrence is recorded as skipped; answers the job."""
+        return self._post(f"{_job(job_id)}/skip-next")
+
     def job_versions(self, job_id: str) -> T:
         """Its definitions, newest first."""
         return self._get(f"{_job(job_id)}/versions")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mainspring.client.base import ClientSettings
-from mainspring.client.verifying import Verifying
+from mainspring.client.skipping import Skipping
 
 __all__ = ["ClientSettings", "Direct"]
 
 
-class Direct(Verifying):
+class Direct(Skipping):
     """The calls of the API over a store; arguments and answers are its JSON objects, errors those of `core.errors`.
 
     `create_job` … `stats` are the same as those of the HTTP clients. `requests`, `submit` and `submit_prepared` are for

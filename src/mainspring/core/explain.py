@@ -24,6 +24,7 @@ SKIPPED_BECAUSE = {
     "expired": "it had not started by the time at which it expires",
     "parent": "a job that it waits for ended in another way",
     "limit": "a limit was reached",
+    "requested": "somebody asked to leave it out",
     "unique": "another job with its unique key was there",
 }
 
