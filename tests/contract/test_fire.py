@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -37,6 +38,7 @@ from tests.contract.helpers import (
 FIRST = T0 + MINUTE
 SECOND_ONE = T0 + 2 * MINUTE
 THIRD = T0 + 3 * MINUTE
+OVERLAPS = ("skip", "skip", "allow", "skip")
 
 
 # --- what is due
@@ -73,6 +75,47 @@ async def test_due_are_only_those_of_the_shards_asked(store: Store) -> None:
     due = await store.due_jobs(shards, until=T0 + SECOND)
     assert {job.id for job in due} == {job_id for job_id in ids if job_id.bytes[-1] in shards}
     assert await store.due_jobs([], until=T0 + SECOND) == []
+
+
+async def test_what_is_coming_is_read_on_from_where_one_left_off(store: Store) -> None:
+    instants = [T0 + SECOND, T0 + 2 * SECOND, T0 + 2 * SECOND, T0 + 2 * SECOND, T0 + 3 * SECOND]
+    due = sorted([(at, await given_job(store, delayed_job(at))) for at in instants])
+    await given_job(store, delayed_job(T0 + HOUR))
+    read: list[tuple[int, UUID]] = []
+    while jobs := await store.coming_jobs(None, after=read[-1] if read else None, until=T0 + 3 * SECOND, limit=2):
+        read += [(job.scheduled_at or 0, job.id) for job in jobs]
+    assert read == due
+
+
+async def test_what_is_coming_is_known_without_its_payload(store: Store) -> None:
+    new = recurring_job(overlap="allow", key="k")
+    await given_job(store, new)
+    [job] = await store.coming_jobs(None, after=None, until=T0 + HOUR)
+    assert job == replace(await row_of(store, new.id), payload=b"")
+
+
+async def test_what_is_coming_is_told_of_the_shards_asked(store: Store) -> None:
+    ids = [await given_job(store, delayed_job(T0 + SECOND)) for _ in range(8)]
+    shards = [ids[2].bytes[-1], ids[5].bytes[-1]]
+    coming = await store.coming_jobs(shards, after=None, until=T0 + SECOND)
+    assert {job.id for job in coming} == {job_id for job_id in ids if job_id.bytes[-1] in shards}
+
+
+async def test_recurring_jobs_move_on_together_and_those_with_a_live_run_by_their_rule(store: Store) -> None:
+    idle, busy, allowing, stale = [await given_recurring_job(store, recurring_job(overlap=rule)) for rule in OVERLAPS]
+    for job in (busy, allowing):
+        await fire_at(store, job.id, FIRST)
+    at = SECOND_ONE
+    batch = [firing(job, at, following=THIRD) for job in (idle, busy, allowing)]
+    fired = await store.fire([*batch, replace(firing(stale, at, following=THIRD), version=9)], now=at)
+    assert [(one.applied, len(one.runs), one.skipped) for one in fired] == [
+        (True, 1, 0), (True, 0, 1), (True, 1, 0), (False, 0, 0),
+    ]  # fmt: skip
+    rows = [await row_of(store, job.id) for job in (idle, busy, allowing, stale)]
+    assert [(row.scheduled_at, row.fired_through, row.runs_made) for row in rows[:3]] == [
+        (THIRD, at, 1), (THIRD, at, 1), (THIRD, at, 2),
+    ]  # fmt: skip
+    assert (rows[3].scheduled_at, rows[3].runs_made) == (FIRST, 0)
 
 
 async def test_paused_cancelled_and_finished_jobs_are_never_due(store: Store) -> None:
