@@ -252,6 +252,23 @@ async def _die_under(store: Store, run_id: UUID) -> str:
     return rescued.reason
 
 
+@pytest.mark.parametrize(
+    ("evidence", "wait"), [(Evidence.SILENCE, 30 * SECOND), (Evidence.DEATH, 0), (Evidence.STALL, 0)]
+)
+async def test_a_run_that_bears_more_silence_is_taken_up_later(store: Store, evidence: Evidence, wait: int) -> None:
+    """B6: cut off alone, its handler goes on until almost then. Whoever is dead or stopped is not waited for."""
+    worker = await given_worker(store)
+    await store.submit([immediate_job(lost_after="1m"), immediate_job(), immediate_job(lost_after="10s")], now=T0)
+    patient, *others = await claim(store, worker)
+    await store.declare_lost(worker, evidence, now=NOW)
+    first = [one.run_id for one in await store.rescue(now=NOW)]
+    assert set(first) >= {run.id for run in others}
+    assert (patient.id in first) == (wait == 0)
+    assert await store.rescue(now=NOW + wait - 1) == []
+    assert [one.run_id for one in await store.rescue(now=NOW + wait)] == [patient.id] * (wait > 0)
+    assert await store.workers(lost=True) == []
+
+
 async def test_a_failed_rescue_leaves_a_dead_letter_and_frees_the_key(store: Store) -> None:
     worker, claimed = await given_running_run(store, None, immediate_job(on_lost="fail", key="k"))
     await store.declare_lost(worker, Evidence.SILENCE, now=NOW)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from mainspring.core.decide import Next, Tally, decide_lost, record_attempt
-from mainspring.core.model import DEATHS_MAX, Evidence, Instant
+from mainspring.core.model import DEATHS_MAX, Duration, Evidence, Instant
 from mainspring.core.policy import OnLost, RunPolicy, policy_of
 from mainspring.core.states import Outcome, State
 from mainspring.core.times import duration_text
@@ -59,6 +59,15 @@ def lose(lost: LostAttempt, random_value: float, now: Instant) -> Loss:
         error=error,
     )
     return Loss(decision, attempts, error)
+
+
+def borne_until(document: str | None, evidence: str | None, lost_at: Instant, lease: Duration) -> Instant:
+    """When the attempt of a lost worker may be taken up: at once, but for silence that the run bears beyond the lease.
+
+    The worker may be alive and cut off, and its handler goes on for almost as long as the run's `lost_after` says.
+    """
+    lost_after = policy_of(document).lost_after if evidence == Evidence.SILENCE else None
+    return lost_at if lost_after is None else lost_at + max(0, lost_after - lease)
 
 
 def _error(lost: LostAttempt, decision: Next, policy: RunPolicy, evidence: Evidence) -> str | None:

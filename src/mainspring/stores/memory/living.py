@@ -7,7 +7,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from mainspring.core.decide import Tally
-from mainspring.core.losses import LostAttempt, lose
+from mainspring.core.losses import LostAttempt, borne_until, lose
 from mainspring.core.model import BeatAnswer, Duration, Evidence, Instant, Run, TaskInfo, WorkerInfo
 from mainspring.core.states import Event, State
 from mainspring.ports.store import Rescued, Topic
@@ -115,13 +115,21 @@ def declare_lost(
 
 
 def rescue(tables: Tables, limit: int, random_value: float, now: Instant) -> list[Rescued]:
-    lost = [run for worker in list(tables.held_by) if _is_lost(tables, worker) for run in _held(tables, worker)]
+    held = [run for worker in list(tables.held_by) if _is_lost(tables, worker) for run in _held(tables, worker)]
+    lost = [run for run in held if not _is_borne(tables, run, now)]
     return [_rescue_one(tables, run, random_value, now) for run in lost[:limit]]
 
 
 def _is_lost(tables: Tables, worker: UUID) -> bool:
     row = tables.workers.get(worker)
     return row is None or row.info.lost_at is not None
+
+
+def _is_borne(tables: Tables, run: Run, now: Instant) -> bool:
+    row = tables.workers.get(run.worker) if run.worker is not None else None
+    if row is None or row.info.lost_at is None:
+        return False
+    return now < borne_until(run.document, row.info.evidence, row.info.lost_at, row.info.lease)
 
 
 def _held(tables: Tables, worker: UUID) -> list[Run]:

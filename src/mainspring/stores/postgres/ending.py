@@ -21,7 +21,8 @@ ASKED_TO_STOP = (State.RUNNING, State.PARKED)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ends: what its history row says beside what the run knew. None keeps what it knew."""
+    """How a run ends: what its history row says beside what the run knew. None keeps what it knew; `result` and,
+    where an attempt ended (`spent` is told), `error` are as they are told."""
 
     id: UUID
     state: int

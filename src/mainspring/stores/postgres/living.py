@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from mainspring.core.decide import Next, Tally
-from mainspring.core.losses import Loss, LostAttempt, lose
+from mainspring.core.losses import Loss, LostAttempt, borne_until, lose
 from mainspring.core.model import BeatAnswer, Duration, Evidence, Instant, TaskInfo, WorkerInfo
 from mainspring.core.states import State
 from mainspring.ports.store import Rescued
@@ -102,10 +102,11 @@ class Living(EndingRuns):
         """Ends the lost attempts of workers that were declared lost or are unknown, each guarded by its fence."""
 
         async def body(connection: asyncpg.Connection) -> tuple[list[Rescued], set[int]]:
-            found = {row["id"]: row for row in await self._rows(connection, "lost_runs", limit)}
-            if not found:
+            held = await self._rows(connection, "lost_runs", limit)
+            if not held:
                 return [], set()
             instant = await self._instant(connection, now)
+            found = {row["id"]: row for row in held if instant >= _borne_until(row)}
             locked = await self._lock_runs(connection, found)
             # A finish may have come first: its row is gone or has another fence, and is left alone.
             rows = [row for run_id, row in found.items() if _still_lost(row, locked.get(run_id))]
@@ -141,6 +142,10 @@ class Living(EndingRuns):
         return [
             (row["id"], row["host"], row["beat_at"]) for row in await self._read("schedulers", instant - silent_after)
         ]
+
+
+def _borne_until(row: asyncpg.Record) -> Instant:
+    return borne_until(row["document"], row["evidence"], row["lost_at"], row["lease"])
 
 
 def _still_lost(row: asyncpg.Record, locked: asyncpg.Record | None) -> bool:

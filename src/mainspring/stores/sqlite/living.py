@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from mainspring.core.decide import Tally
-from mainspring.core.losses import Loss, LostAttempt, lose
+from mainspring.core.losses import Loss, LostAttempt, borne_until, lose
 from mainspring.core.model import BeatAnswer, Duration, Evidence, Instant, TaskInfo, WorkerInfo
 from mainspring.core.states import State
 from mainspring.ports.store import Rescued, Topic
@@ -126,9 +126,10 @@ def rescue(session: Session, limit: int, random_value: float, now: Instant | Non
     instant = session.now(now)
     rescued: list[Rescued] = []
     ended: list[int] = []
-    for holder, evidence, culprit in session.run("holders_gone").fetchall():
-        for row in session.run("held_by_worker", (holder, limit - len(rescued))).fetchall():
-            run = LostRun(*row)
+    for holder, evidence, culprit, lost_at, lease in session.run("holders_gone").fetchall():
+        held = [LostRun(*row) for row in session.run("held_by_worker", (holder,))]
+        due = [run for run in held if instant >= borne_until(run.document, evidence, lost_at, lease)]
+        for run in due[: limit - len(rescued)]:
             loss = lose(_lost_attempt(run, holder, evidence, culprit), random_value, instant)
             decision = loss.decision
             _apply(session, run, loss, instant)

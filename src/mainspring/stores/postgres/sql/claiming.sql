@@ -164,15 +164,15 @@ UPDATE mainspring.workers
 RETURNING id
 
 -- name: lost_runs
--- What lost workers, or unknown ones, still hold.
-SELECT v.*, w.evidence, w.culprit
+-- What lost workers, or unknown ones, still hold; last what may bear their silence longer.
+SELECT v.*, w.evidence, w.culprit, coalesce(w.lost_at, 0) AS lost_at, coalesce(w.lease, 0) AS lease
   FROM (
     SELECT r.id
       FROM (SELECT DISTINCT worker FROM mainspring.runs WHERE state = 1) AS h
       LEFT JOIN mainspring.workers w ON w.id = h.worker
       JOIN mainspring.runs r ON r.worker = h.worker AND r.state = 1
      WHERE w.id IS NULL OR w.lost_at IS NOT NULL
-     ORDER BY r.id
+     ORDER BY coalesce(w.evidence = 'silence' AND strpos(r.document, '"lost_after":') > 0, false), r.id
      LIMIT $1) AS k
   JOIN mainspring.live_runs v ON (v.id = k.id)
   LEFT JOIN mainspring.workers w ON w.id = v.worker

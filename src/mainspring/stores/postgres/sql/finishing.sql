@@ -62,7 +62,8 @@ WITH ended AS (
     RETURNING r.id, r.job_id, r.ready_at, r.scheduled_at, r.created_at, r.started_at, r.lateness, r.expires_at,
               r.cancel_requested_at, r.fence, r.lane, r.attempt, r.kind, r.priority, r.catch_up,
               r.stands_for_job, r.worker, r.replaces, r.payload, r.origin, r.document, r.key, r.progress,
-              r.created_by, k.state AS end_state, coalesce(k.reason, r.reason) AS reason, k.error,
+              r.created_by, k.state AS end_state, coalesce(k.reason, r.reason) AS reason,
+              CASE WHEN k.spent IS NULL THEN r.error ELSE k.error END AS error,
               coalesce(k.spent, r.spent) AS spent, coalesce(k.deaths, r.deaths) AS deaths, coalesce(k.attempts,
               r.attempts) AS attempts, k.result
 ), freed AS (

@@ -55,14 +55,14 @@ WITH RECURSIVE holders (worker) AS (
     UNION ALL
     SELECT (SELECT min(worker) FROM runs WHERE worker IS NOT NULL AND worker > holders.worker)
     FROM holders WHERE holders.worker IS NOT NULL)
-SELECT holders.worker, workers.evidence, workers.culprit
+SELECT holders.worker, workers.evidence, workers.culprit, coalesce(workers.lost_at, 0), coalesce(workers.lease, 0)
 FROM holders LEFT JOIN workers ON workers.id = holders.worker
 WHERE holders.worker IS NOT NULL AND (workers.id IS NULL OR workers.lost_at IS NOT NULL);
 
 -- name: held_by_worker
 -- What a lost worker was doing.
 SELECT rowid, id, lane, document, spent, deaths, attempt, attempts, started_at, cancel_requested_at
-FROM runs WHERE worker = ?1 AND state = 1 LIMIT ?2;
+FROM runs WHERE worker = ?1 AND state = 1;
 
 -- name: lose_attempt
 -- What becomes of its run. It keeps worker and start only where the run has ended with it.
