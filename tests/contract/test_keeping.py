@@ -263,8 +263,9 @@ class TestHints:
 
     async def test_a_new_or_changed_schedule_is_told(self, store: Store) -> None:
         ears = Listening(store)
-        job = await given_recurring_job(store, recurring_job())
-        await ears.wait_for(Topic.JOBS)
+        new = recurring_job(first=T0 + HOUR)
+        job = await given_recurring_job(store, new)
+        await ears.wait_for(Topic.JOBS, str(T0 + HOUR))
         ears.heard.clear()
         await store.change(
             JobEdit(job.id, 1, state=JobState.PAUSED, next_at=job.next_at, next_scheduled_at=job.scheduled_at), now=T0

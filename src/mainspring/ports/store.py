@@ -16,13 +16,14 @@ Rules that hold for every verb:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from mainspring.core.model import (
+    SECOND,
     BeatAnswer,
     Claimed,
     Duration,
@@ -59,6 +60,12 @@ class Topic(StrEnum):
 class Hint(NamedTuple):
     topic: Topic
     key: str = ""
+
+
+def jobs_hint(new: Iterable[NewJob]) -> Hint:
+    """Tells of new jobs by the second of the soonest, so that nobody looks at once for what is far."""
+    instants = [at for job in new if (at := job.next_at if job.scheduled_at is None else job.scheduled_at) is not None]
+    return Hint(Topic.JOBS, str(min(instants) // SECOND * SECOND) if instants else "")
 
 
 class Sign(StrEnum):

@@ -191,3 +191,36 @@ async def test_silence_for_a_lease_is_declared_and_rescued(house: House) -> None
 async def test_the_promoter_sleeps_until_the_next_retry(house: House) -> None:
     promoter = Promoter(house.store, StoreTime(house.store, house.clock), house.bus, house.settings)
     assert await promoter.step(house.clock.seconds) == house.settings.idle_every
+
+
+async def test_only_a_change_in_what_has_been_seen_makes_the_planner_look_again(house: House) -> None:
+    planner = house.planner()
+    await planner.step(house.clock.seconds)
+    far = house.clock.store_now() + 60 * SECOND
+    assert planner.rescan(far) is False
+    await house.submit(after=0.3)
+    house.clock.seconds += 0.02
+    assert await planner.step(house.clock.seconds) > 0.5
+    assert planner.rescan(house.clock.store_now()) is True
+    assert await planner.step(house.clock.seconds) == pytest.approx(0.28)
+
+
+async def test_a_second_loop_fires_what_falls_due_beside_the_first(house: House) -> None:
+    planner = house.planner()
+    await house.submit(after=0.5)
+    await planner.step(house.clock.seconds)
+    assert await planner.step_fire(house.clock.seconds) == pytest.approx(0.5)
+    house.clock.seconds += 0.5
+    await planner.step_fire(house.clock.seconds)
+    assert await house.queued() == 1
+
+
+async def test_the_sweep_leaves_alone_what_is_at_hand(house: House) -> None:
+    planner = house.planner()
+    await house.submit(after=0.5)
+    await planner.step(house.clock.seconds)
+    house.clock.seconds += 3
+    await planner.sweep(house.clock.seconds)
+    assert await house.queued() == 0
+    await planner.step_fire(house.clock.seconds)
+    assert await house.queued() == 1

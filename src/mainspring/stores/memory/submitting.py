@@ -9,7 +9,7 @@ from mainspring.core.errors import Conflict, InvalidInput, KeyTaken
 from mainspring.core.ids import instant_of_id
 from mainspring.core.model import DAY, Instant, Job, JobState, Kind, NewJob, Run
 from mainspring.core.states import State
-from mainspring.ports.store import Submitted, Topic
+from mainspring.ports.store import Submitted, jobs_hint
 from mainspring.stores.memory.tables import Tables
 from mainspring.stores.memory.timetables import note_version
 
@@ -62,7 +62,7 @@ def _store(tables: Tables, new: NewJob, now: Instant) -> None:
         tables.put_job(job)
         if job.kind is Kind.RECURRING:
             note_version(tables, job)
-        tables.hint(Topic.JOBS)
+        tables.hint(*jobs_hint((new,)))
 
 
 def _run_of(new: NewJob, now: Instant) -> Run:

@@ -10,7 +10,7 @@ from mainspring.core.errors import Conflict, InvalidInput, KeyTaken
 from mainspring.core.ids import instant_of_id
 from mainspring.core.model import DAY, Instant, JobState, Kind, Lane, NewJob, Origin
 from mainspring.core.states import State
-from mainspring.ports.store import Submitted
+from mainspring.ports.store import Submitted, jobs_hint
 from mainspring.stores.postgres.base import LOOKED_BACK, Base
 from mainspring.stores.postgres.connection import columns_of, sqlstate
 
@@ -74,8 +74,8 @@ class Submitting(Base):
     def _tell_of(self, jobs: Sequence[NewJob], existing: set[UUID]) -> None:
         fresh = [job for job in jobs if job.id not in existing] if existing else jobs
         self._ready({job.lane.queue for job in fresh if job.kind is Kind.IMMEDIATE})
-        if any(job.kind is not Kind.IMMEDIATE for job in fresh):
-            self._jobs_changed()
+        if later := [job for job in fresh if job.kind is not Kind.IMMEDIATE]:
+            self._hints.publish((jobs_hint(later),))
 
     # --- the common case
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from mainspring.core.errors import Conflict, InvalidInput, KeyTaken
 from mainspring.core.ids import instant_of_id
 from mainspring.core.model import DAY, Instant, JobState, Kind, NewJob
-from mainspring.ports.store import Submitted, Topic
+from mainspring.ports.store import Submitted, Topic, jobs_hint
 from mainspring.stores.sqlite.driver import sqlite3
 from mainspring.stores.sqlite.rows import uuid_of
 from mainspring.stores.sqlite.session import Session, Value, packed, positions
@@ -61,7 +61,7 @@ def _store(session: Session, jobs: Sequence[NewJob], now: Instant) -> None:
     later = [job for job in jobs if job.kind is not Kind.IMMEDIATE]
     session.many("add_job", [_job_values(session, job, now) for job in later])
     session.many("add_version", [(job.id.bytes,) for job in later if job.kind is Kind.RECURRING])
-    session.hint(Topic.JOBS)
+    session.hint(*jobs_hint(later))
 
 
 def _run_values(session: Session, job: NewJob, now: Instant) -> tuple[Value, ...]:
