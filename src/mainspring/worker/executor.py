@@ -28,6 +28,9 @@ from mainspring.worker.surroundings import Surroundings
 SLICE = 0.001  # seconds of inline handlers before others on the loop get a turn
 SUSPICIOUS_DEATHS = DEATHS_MAX - 1
 _HORIZON = 0.01  # seconds of work that may be prefetched
+_FEW_SLOTS = 3
+_FLOOD_RUNS = 30
+_BREAK = 0.5
 _BOARD_BEAT = 0.25
 _SOONEST = 0.001
 
@@ -72,6 +75,7 @@ class Executor:
         self._low = 0
         self._mean: float | None = None
         self._taken_at = 0.0
+        self._in_a_row = 0
         self._closing = False
 
     # --- what the feed asks ----------------------------------------------------------------------------------
@@ -89,7 +93,9 @@ class Executor:
     def accept(self, runs: Sequence[Claimed]) -> None:
         """Starts or queues them; a slot begins with them in this turn of the event loop."""
         self.queue.extend(runs)
-        self._taken_at = self._monotonic()
+        now = self._monotonic()
+        self._in_a_row = len(runs) + (self._in_a_row if now - self._taken_at < _BREAK else 0)
+        self._taken_at = now
         for _ in range(min(len(runs), len(self._idle))):
             self._rouse(self._idle.pop())
 
@@ -456,7 +462,10 @@ class Executor:
     # --- measures -----------------------------------------------------------------------------------------------
 
     def _ahead(self, now: float, free: int) -> int:
+        """Who asks for one run at a time wants to see their order, and a run's start is its claim: ahead only in a flood."""
         mean = self._mean
+        if len(self.slots) <= _FEW_SLOTS and self._in_a_row < _FLOOD_RUNS:
+            return 0
         if mean is None or (free == 0 and now - self._taken_at > _HORIZON):
             return 0
         return min(self._prefetch_max, int(len(self.slots) * _HORIZON / max(mean, 1e-6)))

@@ -54,13 +54,25 @@ def test_quick_handlers_are_prefetched_in_large_claims() -> None:
     assert virtually(scenario()) == WorkerSettings().claim_max
 
 
+def test_a_single_slot_claims_a_few_runs_one_by_one_so_that_their_starts_show_their_order() -> None:
+    async def scenario() -> list[int]:
+        async with House() as house:
+            house.registry.add(quick)
+            await house.worker(WorkerSettings(slots=1))
+            for run_id in await house.submit("quick", count=20):
+                await house.ended(run_id)
+            return [count for count, _ in house.store.claims if count > 1]
+
+    assert virtually(scenario()) == []
+
+
 def test_prefetched_runs_stuck_behind_long_handlers_are_given_back() -> None:
     async def scenario() -> tuple[int, float, list[Run]]:
         async with House() as house:
             house.registry.add(long)
             house.registry.add(quick)
             await house.worker(WorkerSettings(slots=2))
-            for run_id in await house.submit("quick", count=20):
+            for run_id in await house.submit("quick", count=40):
                 await house.ended(run_id)
             ids = await house.submit("long", count=10)
             begun = house.clock.monotonic()

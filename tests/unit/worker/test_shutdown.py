@@ -83,7 +83,7 @@ def test_what_has_not_started_is_given_back_at_once() -> None:
             house.registry.add(slow)
             house.registry.add(quick)
             worker = await house.worker(WorkerSettings(slots=1, drain=5 * SECOND, stuck_after=60 * SECOND))
-            for run_id in await house.submit("quick", count=10):
+            for run_id in await house.submit("quick", count=40):
                 await house.ended(run_id)
             await house.submit("slow")
             waiting = await house.submit("quick", count=5)
