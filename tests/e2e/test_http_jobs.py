@@ -455,3 +455,29 @@ async def test_the_settings_misfire_policy_is_shown(server: Served) -> None:
         job = await other.submit(every="5m")
         assert job["misfire"]["policy"] == "skip"
         assert (await other.submit(every="5m", misfire={"policy": "all"}))["misfire"]["policy"] == "all"
+
+
+async def test_a_misfire_policy_for_all_is_that_of_jobs_that_name_none() -> None:
+    """`MAINSPRING_MISFIRE`: shown, and obeyed by whoever decides."""
+    async with served(ClientSettings(misfire="skip")) as server:
+        await server.register()
+        plain = await server.submit(every="10m")
+        own = await server.submit(every="10m", misfire={"policy": "once"})
+        assert (plain["misfire"]["policy"], own["misfire"]["policy"]) == ("skip", "once")
+        server.advance(3600 + 301)
+        paused = [await server.post(f"/v1/jobs/{job['id']}/pause") for job in (plain, own)]
+        assert [each["last_run"] and each["last_run"]["status"] for each in paused] == ["skipped", "queued"]
+
+
+async def test_a_preview_begins_where_it_is_told_and_compares(server: Served) -> None:
+    job = await server.submit(cron="0 9 * * *", timezone="Europe/Berlin")
+    body = {"cron": "0 10 * * *", "timezone": "Europe/Berlin", "from": "2027-03-27T00:00:00+01:00", "count": 3}
+    found = await server.post("/v1/preview", body)
+    assert [(each["at"][:16], each["local"][11:16]) for each in found["items"]] == [
+        ("2027-03-27T09:00", "10:00"),
+        ("2027-03-28T08:00", "10:00"),
+        ("2027-03-29T08:00", "10:00"),
+    ]
+    compared = await server.post("/v1/preview", {**body, "compare_with": job["id"]})
+    assert [each["local"][11:16] for each in compared["adds"]] == ["10:00"] * 3
+    assert [each["local"][11:16] for each in compared["drops"]] == ["09:00"] * 3

@@ -54,10 +54,11 @@ def compared(
     end = new[-1].nominal + 1 if len(new) >= count else END_OF_TIME
     old: list[Occurrence] = []
     if job.kind is Kind.RECURRING and not job.state.ended:
-        old = _ahead(job, schedule_of(job.document, job.id), max(start, now + 1), end, count, calendars)
+        old = _ahead(job, schedule_of(job.document, job.id), max(start, now + 1), end, count + 1, calendars)
     elif job.scheduled_at is not None and start <= job.scheduled_at < end:
         old = [Occurrence(job.scheduled_at, job.scheduled_at)]
-    new_in_sight = [each for each in new if each.nominal <= old[-1].nominal] if len(old) >= count else new
+    more, old = len(old) > count, old[:count]
+    new_in_sight = [each for each in new if each.nominal <= old[-1].nominal] if more else new
     zone = _zone(read)
     answer = _answer(new, zone)
     answer["adds"] = occurrences_json(_without(new_in_sight, old), zone)
