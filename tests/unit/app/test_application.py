@@ -16,7 +16,7 @@ import pytest
 from mainspring import InvalidInput, Mainspring, NotFound, ResultTimeout, Retry, RunFailed
 from mainspring.app.connections import Connections
 from mainspring.core.errors import Conflict, KeyTaken, TooLarge
-from mainspring.core.model import SECOND, Ending, WorkerInfo
+from mainspring.core.model import SECOND, Claimed, Ending, Evidence, WorkerInfo
 from mainspring.core.states import Outcome, State
 from mainspring.ports.store import Store
 from mainspring.tasks.task import Task
@@ -39,14 +39,20 @@ async def store_of(app: Mainspring) -> Store:
     return (await app.connections.here()).store
 
 
-async def carry_out(app: Mainspring, task: str, *, result: bytes = b"null", state: State = State.COMPLETED) -> UUID:
-    """Claims one run of the task and ends it."""
+async def begin(app: Mainspring, task: str) -> tuple[UUID, Claimed]:
+    """A new worker claims one run of the task."""
     store = await store_of(app)
     worker = uuid4()
     registered = app.registry.get(task)
     assert registered is not None
     await store.register(WorkerInfo(worker, "here", 1, (), 1, "", 30 * SECOND), [registered.info()])
-    run = (await store.claim(worker, tasks=[task], queues=None, count=1))[0]
+    return worker, (await store.claim(worker, tasks=[task], queues=None, count=1))[0]
+
+
+async def carry_out(app: Mainspring, task: str, *, result: bytes = b"null", state: State = State.COMPLETED) -> UUID:
+    """Claims one run of the task and ends it."""
+    store = await store_of(app)
+    worker, run = await begin(app, task)
     error = '{"type":"ValueError","message":"no","traceback":""}' if state is State.FAILED else None
     outcome = {State.COMPLETED: Outcome.COMPLETED, State.FAILED: Outcome.FAILED, State.CANCELLED: Outcome.CANCELLED}
     await store.finish(worker, [Ending(run.id, run.fence, state, outcome[state], result=result, error=error)])
@@ -112,6 +118,19 @@ async def test_a_failed_run_raises_what_happened(app: Mainspring) -> None:
     with pytest.raises(RunFailed, match="ValueError: no") as caught:
         await job.result()
     assert caught.value.run_status == "failed"
+
+
+async def test_a_run_that_was_lost_says_why(app: Mainspring) -> None:
+    @app.task(on_lost="fail")
+    async def charge() -> None: ...
+
+    job = await charge.submit()
+    worker, _ = await begin(app, "charge")
+    store = await store_of(app)
+    await store.declare_lost(worker, Evidence.DEATH)
+    await store.rescue()
+    with pytest.raises(RunFailed, match="WorkerLost: the worker's process died .*on_lost is `fail`"):
+        await job.result(timeout=10)
 
 
 async def test_waiting_has_an_end(app: Mainspring) -> None:
