@@ -129,7 +129,7 @@ async def test_a_run_that_was_lost_says_why(app: Mainspring) -> None:
     store = await store_of(app)
     await store.declare_lost(worker, Evidence.DEATH)
     await store.rescue()
-    with pytest.raises(RunFailed, match="WorkerLost: the worker's process died .*on_lost is `fail`"):
+    with pytest.raises(RunFailed, match=r"WorkerLost: the worker's process died .*on_lost is `fail`"):
         await job.result(timeout=10)
 
 
