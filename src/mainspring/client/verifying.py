@@ -11,6 +11,7 @@ from mainspring.client.explaining import Explaining
 from mainspring.client.views import Json
 from mainspring.core.backfill import Definition
 from mainspring.core.conservation import Account, account, can_be_counted, repeated
+from mainspring.core.errors import InvalidInput
 from mainspring.core.firing import following_occurrence
 from mainspring.core.model import DAY, Instant, Job, JobFilter, JobState, JobView, Kind, Run, RunFilter
 from mainspring.core.states import State
@@ -74,7 +75,7 @@ class Verifying(Explaining):
         findings = [_finding("repeated", job.id, f"occurrence {run} has two records") for run in repeated(records)]
         if not all(can_be_counted(version.document, calendars) for version in versions):
             count.not_counted += 1
-            return findings
+            return [*findings, *await self._next(job)]
         definitions = [Definition(version.since, version.document) for version in versions]
         kept = account(job, definitions, _not_before(records, job, since), since, calendars=calendars)
         count.occurrences += kept.expected
@@ -86,7 +87,10 @@ class Verifying(Explaining):
         """What comes next is what the schedule says, also after time zones or calendars have changed."""
         if job.state is not JobState.ACTIVE or job.next_at is None:
             return []
-        following = following_occurrence(job, job.fired_through, await self.calendars_of(job))
+        try:
+            following = following_occurrence(job, job.fired_through, await self.calendars_of(job))
+        except InvalidInput as error:  # its calendar is gone
+            return [_finding("schedule", job.id, f"cannot be planned: {error}")]
         if following is not None and following.nominal == job.next_at:
             return []
         says = "nothing" if following is None else utc_text(following.nominal)

@@ -116,3 +116,12 @@ async def test_history_that_was_dropped_accuses_nobody() -> None:
         await server.fire(job["id"])
         await server.store.upkeep()
     assert await findings(server) == []
+
+
+async def test_a_job_whose_calendar_is_gone_is_found() -> None:
+    server = Served()
+    await server.register()
+    await server.send("PUT", "/v1/calendars/be", 201, json={"dates": ["2026-12-25"]})
+    job = await server.submit(cron="0 9 * * *", calendar="be")
+    server.store.memory.tables.calendars.clear()
+    assert [(each["rule"], each["id"]) for each in await findings(server)] == [("schedule", job["id"])]
