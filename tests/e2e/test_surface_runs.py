@@ -101,6 +101,8 @@ def test_a_queue_obeys_its_priorities_and_queues_take_turns(up: Program) -> None
     line = next(queue for queue in items(up, "/v1/queues") if queue["name"] == "line")
     assert (line["paused"], line["queued"]) == (True, 5)
     assert {str(up.get(f"/v1/runs/{identity}")["status"]) for identity in tags} == {"queued"}
+    for identity in [submitted(up, "sleep", {"seconds": 0.7}) for _ in range(3)]:
+        running(up, identity)
     for queue in ("line", "other"):
         up.post(f"/v1/queues/{queue}/resume")
     assert [ended(up, identity)["status"] for identity in tags] == ["completed"] * 7
