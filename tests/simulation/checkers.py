@@ -4,6 +4,7 @@ beyond its data types. Numbers as in the project's list of invariants."""
 from __future__ import annotations
 
 import itertools
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -136,16 +137,26 @@ def a3_conservation(case: Case) -> Iterator[str]:
         job = case.snapshot.jobs.get(submission.id)
         if submission.every is None or job is None:
             continue
-        interval = submission.every * SECOND
         records = [run for run in case.snapshot.of_job(job.id) if run.origin == "schedule"]
         nominal = [run.scheduled_at for run in records]
         if len(set(nominal)) != len(nominal):
             yield f"job {job.id} has two records for one instant"
-        anchor = instant_of_id(job.id)
-        expected = (job.fired_through - anchor) // interval - (job.created_at - anchor) // interval
+        expected = _instants(case, job, submission.every)
         counted = sum(run.count for run in records)
         if counted != expected:
             yield f"job {job.id}: {expected} instants were due, {counted} are recorded"
+
+
+def _instants(case: Case, job: Job, every: int) -> int:
+    """How many instants the intervals in force from edit to edit have had."""
+    anchor, low, total = instant_of_id(job.id), job.created_at, 0
+    for entry in case.evidence.journal:
+        if entry.verb == "change" and entry.answer is not None and entry.asked[0][0].job_id == job.id:
+            edited = entry.answer
+            if entry.asked[0][0].definition_changed:
+                total += (edited.fired_through - anchor) // (every * SECOND) - (low - anchor) // (every * SECOND)
+                low, every = edited.fired_through, json.loads(edited.document)["every"]
+    return total + (job.fired_through - anchor) // (every * SECOND) - (low - anchor) // (every * SECOND)
 
 
 def a5_not_early(case: Case) -> Iterator[str]:

@@ -10,6 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
+from mainspring.client import editing
 from mainspring.core.errors import CallerError, StoreUnavailable, WorldError
 from mainspring.core.firing import plan_firing
 from mainspring.core.model import SECOND, JobState, Kind, Lane, NewJob, RunFilter
@@ -134,7 +135,8 @@ class Client:
         if not self._sent:
             return
         victim = self._random.choice(self._sent)
-        act = self._random.choice([self._cancel, self._pause_job, self._pause_queue, self._trigger, self._replay])
+        acts = [self._cancel, self._pause_job, self._pause_queue, self._trigger, self._replay, self._edit]
+        act = self._random.choice(acts)
         try:
             await act(victim)
         except (WorldError, CallerError):
@@ -171,6 +173,18 @@ class Client:
             firing=firing,
         )
         return await self._store.change(edit) is not None
+
+    async def _edit(self, victim: Submission) -> None:
+        """Another interval from now on: what was due before is decided by the old one."""
+        recurring = [one for one in self._sent if one.plan == "recurring"]
+        chosen = victim if victim.plan == "recurring" or not recurring else self._random.choice(recurring)
+        view = (await self._store.jobs([chosen.id]))[0]
+        if chosen.plan != "recurring" or view is None or view.job.state.ended:
+            return
+        definition = editing.merge(view.job, {"every": self._random.choice([1, 2, 3, 5])})
+        edit = editing.redefine(view.job, definition, self.world.now(), None)
+        if edit is not None and await self._store.change(edit) is not None:
+            self.world.evidence.counts["edit"] += 1
 
     async def _pause_queue(self, victim: Submission) -> None:
         name = self._random.choice(["default", "other"])

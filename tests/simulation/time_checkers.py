@@ -56,8 +56,11 @@ def _released(submission: Submission, live: list[Run]) -> Iterator[str]:
 def e4_misfire(case: Case) -> Iterator[str]:
     """Of what is misfired the policy picks what runs, and nothing is dropped that is only late."""
     by_kind: dict[str, int] = defaultdict(int)
+    edited = {entry.asked[0][0].job_id for entry in case.evidence.journal if _is_edit(entry)}
     for at, firing in _applied(case):
         submission = case.evidence.submissions.get(firing.job_id)
+        if firing.job_id in edited:  # its period is not the one that it began with
+            continue
         if submission is None or submission.every is None or submission.misfire is None:
             continue
         by_kind[submission.misfire] += any(skip.reason == "misfire" for skip in firing.skips)
@@ -76,6 +79,10 @@ def _applied(case: Case) -> Iterator[tuple[Instant, Firing]]:
             yield from _fired(entry)
         elif entry.verb == "change" and entry.answer is not None and entry.asked[0][0].firing is not None:
             yield entry.at, entry.asked[0][0].firing
+
+
+def _is_edit(entry: Entry) -> bool:
+    return entry.verb == "change" and entry.answer is not None and entry.asked[0][0].definition_changed
 
 
 def _fired(entry: Entry) -> Iterator[tuple[Instant, Firing]]:
