@@ -52,7 +52,7 @@ simulate: setup
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
 
 faults: servers
-	MAINSPRING_TEST_CHAOS_SECONDS=$(CHAOS_SECONDS) MAINSPRING_TEST_IDLE_SECONDS=20 $(BIN)/python -m pytest -q -s tests/faults $(PYTEST_ARGS)
+	MAINSPRING_TEST_CHAOS_SECONDS=$(CHAOS_SECONDS) MAINSPRING_TEST_IDLE_SECONDS=20 MAINSPRING_TEST_KILLS=20 $(BIN)/python -m pytest -q -s tests/faults $(PYTEST_ARGS)
 
 # The parts of docs/ that are drawn from the code.
 docs: setup

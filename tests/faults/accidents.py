@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from random import Random
 
-from tests.faults.cluster import Cluster
+from tests.faults.cluster import Cluster, Role
 from tests.support.processes import send_signal
 from tests.support.servers import PostgresServer
 
@@ -82,15 +82,15 @@ class Accidents:
             self._stop(pid, self.random.choice([0.5, 4.0]))
 
     def kill_scheduler(self) -> None:
-        self.random.choice(self.cluster.live("scheduler")).kill()
+        self._role("scheduler").kill()
         self.cluster.start("scheduler")
 
     def stop_scheduler(self) -> None:
-        self._stop(self.random.choice(self.cluster.live("scheduler")).pid, self.random.uniform(0.2, 6.0))
+        self._stop(self._role("scheduler").pid, self.random.uniform(0.2, 6.0))
 
     def kill_worker_role(self) -> None:
         """The supervisor dies, and what it started with it."""
-        role = self.random.choice(self.cluster.live("worker"))
+        role = self._role("worker")
         for pid in self.cluster.worker_pids(role):
             self.hurt[pid].add("killed")
         role.kill()
@@ -98,7 +98,7 @@ class Accidents:
 
     def drain_worker_role(self) -> None:
         """SIGTERM; another takes its place."""
-        role = self.random.choice(self.cluster.live("worker"))
+        role = self._role("worker")
         self.cluster.start("worker", *WORKER, host=role.host)
         for pid in self.cluster.worker_pids(role):
             self.hurt[pid].add("asked to leave")
@@ -125,6 +125,11 @@ class Accidents:
             send_signal(pid, signal.SIGSTOP)
             time.sleep(seconds)
             send_signal(pid, signal.SIGCONT)
+
+    def _role(self, name: str) -> Role:
+        roles = self.cluster.live(name)
+        assert roles, f"no {name} runs any more, and not because of us\n{self.cluster.logs()[-20000:]}"
+        return self.random.choice(roles)
 
     def _one_of(self, pids: list[int]) -> int | None:
         return self.random.choice(pids) if pids else None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,9 @@ from tests.support.servers import PostgresServer
 
 KINDS = ("sqlite", "postgres")
 SHARED_MACHINE = 2.0
+KILLS = int(os.environ.get("MAINSPRING_TEST_KILLS", "3"))
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(120 + 10 * KILLS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -31,14 +33,14 @@ async def test_runs_of_a_killed_worker_start_again_at_once(
 ) -> None:
     async with stage(kind, tmp_path, server=own_server) as on:
         await on.start_workers("a", "b")
-        _hold(await kills_of_a_worker(on, 4))
+        _hold(await kills_of_a_worker(on, KILLS))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_runs_of_a_killed_worker_and_keeper(kind: str, tmp_path: Path, own_server: PostgresServer) -> None:
     async with stage(kind, tmp_path, server=own_server) as on:
         await on.start_workers("a", "b")
-        _hold(await kills_of_a_host(on, 2))
+        _hold(await kills_of_a_host(on, max(1, KILLS // 3)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
