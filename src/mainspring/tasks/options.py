@@ -52,6 +52,8 @@ def _unknown(name: str, known: Collection[str], of: str) -> str:
 def _plain(name: str, value: object) -> object:
     if isinstance(value, Retry):
         return value.document()
+    if name == "misfire" and isinstance(value, str):
+        return {"policy": value}
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, datetime):

@@ -9,6 +9,7 @@ import pytest
 
 from mainspring.core.errors import InvalidInput, Problem
 from mainspring.core.submission import NOT_OFFERED, read_submission
+from mainspring.tasks.options import JOB_OPTIONS, read_options
 from mainspring.tasks.registry import Registry
 from mainspring.tasks.retry import Retry
 from mainspring.tasks.submitter import JobHandle, Order, R
@@ -173,3 +174,8 @@ def test_options_of_a_submission_are_checked(options: dict[str, object], pointer
 def test_a_task_without_application_says_so() -> None:
     with pytest.raises(RuntimeError, match=r"@app\.task"):
         Registry().add(send).submit_sync("a")
+
+
+def test_a_misfire_policy_may_be_named_by_its_word() -> None:
+    options = read_options({"cron": "0 9 * * *", "misfire": "all"}, JOB_OPTIONS, of="options()")
+    assert options["misfire"] == {"policy": "all"}
