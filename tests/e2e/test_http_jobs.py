@@ -313,6 +313,16 @@ async def test_resume_catches_up_when_asked(server: Served, catch_up: str, runs:
     assert (len(found), all(run["catch_up"] for run in found)) == (runs, True)
 
 
+async def test_a_replacement_by_key_may_insist_on_a_version(server: Served) -> None:
+    path, body = "/v1/jobs/by-key/nightly", {"task": "send", "every": "1h"}
+    await server.refused("PUT", path, 412, json=body, headers={"If-Match": '"1"'})
+    job = await server.send("PUT", path, 201, json=body)
+    changed = await server.send("PUT", path, json={**body, "every": "2h"}, headers={"If-Match": '"1"'})
+    assert (changed["id"], changed["version"]) == (job["id"], 2)
+    await server.refused("PUT", path, 412, json=body, headers={"If-Match": '"1"'})
+    assert (await server.get(f"/v1/jobs/{job['id']}"))["every"] == "2h"
+
+
 @pytest.mark.parametrize(("catch_up", "runs", "skipped"), [("once", 1, ["paused"]), ("all", 3, [])])
 async def test_nothing_of_a_short_pause_counts_as_late(
     server: Served, catch_up: str, runs: int, skipped: list[str]

@@ -45,7 +45,7 @@ async def create_batch(call: Call) -> Answer:
 
 
 async def put_by_key(call: Call) -> Answer:
-    job, new = await call.client.put_by_key(call.path["key"], call.body)
+    job, new = await call.client.put_by_key(call.path["key"], call.body, if_match=call.headers.get("if-match"))
     return _created(job) if new else _job(job)
 
 
@@ -146,7 +146,8 @@ ROUTES = (
         (_NEW, _JOB),
         (),
         Body(schemas.ref("JobByKeyInput")),
-        (409, 413, 429),
+        (409, 412, 413, 429),
+        ("If-Match",),
     ),
     Route(
         "GET",

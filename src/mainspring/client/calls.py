@@ -50,9 +50,11 @@ class Calls(ABC, Generic[T]):
         sent = Sent("POST", "/v1/jobs:batch", _strict(strict_tasks), list(documents), _keyed(idempotency_key))
         return self._call(sent)
 
-    def put_job_by_key(self, key: str, document: Document) -> T:
+    def put_job_by_key(self, key: str, document: Document, *, if_match: str | None = None) -> T:
         """Creates the job of this key, or replaces its definition."""
-        return self._call(Sent("PUT", f"/v1/jobs/by-key/{_part(key)}", body=document))
+        headers = {} if if_match is None else {"If-Match": if_match}
+        path = f"/v1/jobs/by-key/{_part(key)}"
+        return self._call(Sent("PUT", path, body=document, headers=headers, repeatable=if_match is None))
 
     def get_job(self, job_id: str) -> T:
         return self._get(_job(job_id))

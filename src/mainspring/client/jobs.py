@@ -109,18 +109,20 @@ class Jobs(Base):
         )
         return await self.submit_prepared(jobs, repeat=ids is not None)
 
-    async def put_job_by_key(self, key: str, document: Mapping[str, object]) -> Json:
+    async def put_job_by_key(self, key: str, document: Mapping[str, object], *, if_match: str | None = None) -> Json:
         """Creates the job that holds this key, or replaces its definition in place."""
-        return (await self.put_by_key(key, document))[0]
+        return (await self.put_by_key(key, document, if_match=if_match))[0]
 
-    async def put_by_key(self, key: str, document: object) -> tuple[Json, bool]:
-        """The job, and whether it is new."""
+    async def put_by_key(self, key: str, document: object, *, if_match: str | None = None) -> tuple[Json, bool]:
+        """The job, and whether it is new; with `if_match` only a job of that version is replaced, and none created."""
         given = fields.members(document, "", '{"task": "report", "cron": "0 9 * * *"}')
         if given.get("key", key) != key:
             raise InvalidInput.at("/key", f"differs from the key in the address, {key!r}; leave it out")
         given = {**given, "key": key}
         for _ in range(_EDIT_TRIES):
             holder = await self.store.find_key(key, self.settings.namespace)
+            if holder is None and if_match is not None:
+                raise StaleVersion(f"no job holds key {key!r}, and If-Match asks for {if_match}")
             if holder is None:
                 try:
                     return await self.create(given), True
@@ -128,10 +130,10 @@ class Jobs(Base):
                     continue
             view = (await self.store.jobs([holder]))[0]
             if view is not None:
-                return await self._replace(view, given), False
+                return await self._replace(view, given, if_match), False
         raise Conflict(f"key {key!r} changes hands all the time; try again")
 
-    async def _replace(self, view: JobView, given: Mapping[str, object]) -> Json:
+    async def _replace(self, view: JobView, given: Mapping[str, object], if_match: str | None) -> Json:
         if view.job.kind is Kind.IMMEDIATE or view.status not in ("scheduled", "active", "paused"):
             raise KeyTaken(str(view.job.key), str(view.job.id))
         read = (await self.requests([given]))[0].read(view.job.id)
@@ -139,6 +141,7 @@ class Jobs(Base):
         calendars = await self.calendars()
 
         def edit(view: JobView, now: Instant) -> JobEdit | None:
+            _check_version(view.job, if_match)
             editing.refuse_unless_changeable(view, "change")
             return editing.redefine(view.job, definition, now, self.settings.misfire, calendars)
 
