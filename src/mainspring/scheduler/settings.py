@@ -16,7 +16,7 @@ class SchedulerSettings:
     look_ahead_chunk: int = 10_000
     fire_batch: int = 1_000
     fire_first: int = 250
-    fire_at_once: int = 3
+    fire_at_once: int = 2
     overdue_after: float = 1.0
     member_beat: float = 1.0
     member_silent_after: float = 4.0

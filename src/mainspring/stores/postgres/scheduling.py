@@ -212,7 +212,7 @@ class Scheduling(EndingRuns, Submitting):
         ready: set[int] = set()
         if delayed := _rows_of_delayed(firings):
             moved, ready = _moved_of(await self._rows(connection, "fire_delayed", *columns_of(delayed, 5), now))
-        if recurring := _rows_of_recurring(firings):
+        if recurring := _rows_of_recurring([firing for firing in firings if firing.job_id not in moved]):
             await self._rows(connection, "lock_due", [row[0] for row in recurring])
             answer = await self._rows(connection, "fire_recurring", *columns_of(recurring, 9), now)
             more, lanes = _moved_of(answer)
@@ -314,13 +314,9 @@ def _rows_of_delayed(firings: Sequence[Firing]) -> list[tuple[object, ...]]:
 
 
 def _rows_of_recurring(firings: Sequence[Firing]) -> list[tuple[object, ...]]:
-    """One run and an instant to follow. Of a job that is fired twice in one batch the second depends on the first."""
+    """One run and nothing else. Of a job that is fired twice in one batch the second depends on the first."""
     often = Counter(firing.job_id for firing in firings)
-    simple = {
-        f.job_id: f
-        for f in firings
-        if len(f.runs) == 1 and not f.skips and f.next_at is not None and often[f.job_id] == 1
-    }
+    simple = {f.job_id: f for f in firings if len(f.runs) == 1 and not f.skips and often[f.job_id] == 1}
     return [_row_of_recurring(simple[job_id]) for job_id in sorted(simple)]
 
 

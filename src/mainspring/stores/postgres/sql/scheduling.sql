@@ -54,12 +54,13 @@ SELECT count(*)
 WITH moved AS (
     UPDATE mainspring.jobs j
        SET next_at = k.next_at, scheduled_at = k.next_scheduled_at, fired_through = k.fired_through,
-           runs_made = j.runs_made + 1
+           runs_made = j.runs_made + 1, state = CASE WHEN k.next_at IS NULL THEN 4 ELSE j.state END
       FROM unnest($1::uuid[], $2::integer[], $3::uuid[], $4::bigint[], $5::bigint[], $6::boolean[], $7::bigint[],
                   $8::bigint[], $9::bigint[])
         AS k (id, version, run_id, nominal, due_at, catch_up, fired_through, next_at, next_scheduled_at)
      WHERE (j.id = k.id) AND j.shard = get_byte(uuid_send(k.id), 15)::smallint
        AND j.version = k.version AND j.state = 2 AND j.kind = 2 AND j.fired_through < k.nominal
+       AND (k.next_at IS NOT NULL OR j.key IS NULL)
        AND (j.expires_at IS NOT NULL OR j.document IS NULL OR strpos(j.document, '"expires_in"') = 0)
        AND NOT EXISTS (SELECT FROM mainspring.runs r WHERE r.job_id = j.id AND r.job_id <> r.id)
        AND NOT EXISTS (SELECT FROM mainspring.runs r WHERE r.id = j.id)
