@@ -164,10 +164,12 @@ async def _reach(client: Direct) -> None:
 
 
 async def _carry_out(route: Route, request: Request, call: Call, raw: bytes) -> Response:
+    if "If-Match" in route.headers:
+        _check_header("If-Match", request.headers.get("if-match", "*"))
     key = request.headers.get("idempotency-key") if route.takes_idempotency_key else None
     if key is None:
         return write(await route.handler(call))
-    _check_key(key)
+    _check_header("Idempotency-Key", key)
 
     async def act(ids: Ids | None) -> tuple[int, bytes]:
         call.ids = ids
@@ -231,9 +233,9 @@ def _read_body(route: Route, request: Request, raw: bytes) -> object:
     return found
 
 
-def _check_key(key: str) -> None:
-    if not 1 <= len(key) <= _KEY_MAX or not key.isascii() or not key.isprintable():
-        raise InvalidInput.at("", f"Idempotency-Key must have 1 to {_KEY_MAX} printable ASCII characters")
+def _check_header(name: str, value: str) -> None:
+    if not 1 <= len(value) <= _KEY_MAX or not value.isascii() or not value.isprintable():
+        raise InvalidInput.at("", f"{name} must have 1 to {_KEY_MAX} printable ASCII characters")
 
 
 def _fingerprint(request: Request, raw: bytes) -> bytes:

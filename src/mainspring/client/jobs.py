@@ -122,6 +122,8 @@ class Jobs(Base):
         for _ in range(_EDIT_TRIES):
             holder = await self.store.find_key(key, self.settings.namespace)
             if holder is None and if_match is not None:
+                made = self.ids(await self.now(), 1)[0]
+                (await self.requests([given]))[0].read(made)  # what is wrong with the body is said first
                 raise StaleVersion(f"no job holds key {key!r}, and If-Match asks for {if_match}")
             if holder is None:
                 try:
