@@ -58,7 +58,7 @@ async def test_an_outage_longer_than_the_lease_stops_handlers_before_it_and_repe
     """Measured from the last renewal that was acknowledged; a run that bears more silence goes on."""
     async with stage("postgres", tmp_path, server=own_server, lease="3s") as on:
         await on.start_workers("a")
-        runs, patient = await on.submit("work", 6.0, 2), await on.submit("work", 7.0, 1, lost_after="60s")
+        runs, patient = await on.submit("work", 5.0, 2), await on.submit("work", 6.0, 1, lost_after="60s")
         await on.started([*runs, *patient])
         began = time.monotonic()
         await asyncio.to_thread(own_server.halt, "immediate")
