@@ -52,7 +52,7 @@ _FIELDS: tuple[tuple[str, click.ParamType[object] | None, str], ...] = (
     ("every", None, 'Run once each interval, such as "5m".'),
     ("timezone", None, "The zone of --cron and --rrule, such as Europe/Berlin."),
     ("calendar", JsonOrText(), "The calendar of days off: its name, or a JSON object with name and roll."),
-    ("dst", Json(), "At clock changes, such as '{\"gap\": \"skip\"}'."),
+    ("dst", Json(), 'At clock changes, such as \'{"gap": "skip"}\'.'),
     ("start-at", None, "Nothing is due before this time."),
     ("end-at", None, "Nothing is due from this time on."),
     ("max-runs", click.IntRange(min=1), "The job is finished after this many runs."),
