@@ -60,11 +60,11 @@ class Planner:
         self._horizon: Instant = 0
 
     def rescan(self, soonest: Instant | None = None) -> bool:
-        """Some schedule changed: look again soon; a storm of changes costs one look per gap, and a tenth of the time.
+        """Some schedule changed: look again soon; a storm of changes costs one look per gap, and a twentieth of the time.
         A change that comes later than what has been seen (`soonest`) is met on the way: False."""
         if soonest is not None and self._seen is not None and soonest > self._seen[0]:
             return False
-        gap = max(self._settings.scan_gap, 9 * self._scan_took)
+        gap = max(self._settings.scan_gap, 19 * self._scan_took)
         self._scan_whole_at = min(self._scan_whole_at, self._scanned_at + gap)
         self._scan_at = min(self._scan_at, self._scan_whole_at)
         return True
@@ -145,8 +145,8 @@ class Planner:
 
     @property
     def _whole_every(self) -> float:
-        """Where hints tell of changes, what was read once need not be read again each time."""
-        return self._settings.look_ahead if self._store.capabilities.hints else self._settings.scan_every
+        """Where hints tell of changes, what was read once need not be read again each time; the sweep finds the rest."""
+        return self._settings.scan_whole_every if self._store.capabilities.hints else self._settings.scan_every
 
     async def _fire(self, jobs: Sequence[Job]) -> None:
         """Where somebody else changed or fired one, or the store did not answer, what is known here is old."""
@@ -161,7 +161,8 @@ class Planner:
                 self.rescan()
 
     async def _fire_planned(self, jobs: Sequence[Job]) -> bool:
-        planned = {job.id: (job, firing) for job in jobs if (firing := self._plan(job)) is not None}
+        now = self._time.now()
+        planned = {job.id: (job, firing) for job in jobs if (firing := self._plan(job, now)) is not None}
         for job in jobs:
             if job.id not in planned:
                 await self._correct(job)
@@ -172,10 +173,10 @@ class Planner:
         self._keep_near(planned[one.job_id] for one in fired if one.applied)
         return all(one.applied for one in fired)
 
-    def _plan(self, job: Job) -> Firing | None:
+    def _plan(self, job: Job, now: Instant) -> Firing | None:
         try:
             calendars = self._calendars.of(job.lane.namespace)
-            return plan_firing(job, self._time.now(), misfire=self._settings.misfire, calendars=calendars)
+            return plan_firing(job, now, misfire=self._settings.misfire, calendars=calendars)
         except (CallerError, ValueError) as error:
             _log.exception("job %s cannot be planned and rests for a minute: %s", job.id, error)
             self._broken[job.id] = self._clock.monotonic() + _BROKEN_FOR_SECONDS

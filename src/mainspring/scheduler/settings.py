@@ -11,6 +11,7 @@ class SchedulerSettings:
 
     look_ahead: float = 5.0
     scan_every: float = 1.0
+    scan_whole_every: float = 30.0
     scan_gap: float = 0.01
     look_ahead_jobs: int = 200_000
     look_ahead_chunk: int = 10_000
