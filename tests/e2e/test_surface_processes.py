@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import wait_until
-from tests.support.program import Program
+from tests.support.program import Program, descendants
 
 Json = dict[str, object]
 QUICK = {"MAINSPRING_LEASE": "6s", "MAINSPRING_HEARTBEAT": "500ms", "MAINSPRING_DRAIN": "1s"}
@@ -112,6 +112,21 @@ def test_a_worker_that_stands_still_has_a_successor_and_its_late_end_is_refused(
         wait_until(lambda: stopped not in up.children(), "the stopped process drained and left")
         assert up.get(f"/v1/runs/{identity}") == run
         assert len(up.children()) == 1
+        assert up.stop() == 0
+
+
+def test_a_killed_keeper_costs_no_run(folder: Path, postgres18_url: str) -> None:
+    with started(folder, "--processes", "2", "--store", postgres18_url) as up:
+        up.wait_ready()
+        ids = [submitted(up, "work", {"seconds": 5}) for _ in range(4)]
+        for identity in ids:
+            up.wait_for_run(identity, in_status("running"))
+        keepers = {pid for pid, line in descendants(up.process.pid).items() if "keeper_main" in line}
+        assert keepers
+        for keeper in keepers:
+            os.kill(keeper, signal.SIGKILL)
+        runs = [up.wait_for_run(identity, in_status("completed")) for identity in ids]
+        assert [outcomes(run) for run in runs] == [["completed"]] * 4
         assert up.stop() == 0
 
 
