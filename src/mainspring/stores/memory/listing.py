@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from heapq import nlargest
 from uuid import UUID
 
-from mainspring.core.model import Job, JobFilter, JobState, JobView, Kind, Run, RunFilter
+from mainspring.core.filters import job_fits, tags_of, view_fits
+from mainspring.core.model import Job, JobFilter, JobState, JobView, Run, RunFilter
 from mainspring.core.states import State
 from mainspring.stores.memory.tables import Tables
 
@@ -62,7 +61,7 @@ def _run_fits(run: Run, where: RunFilter) -> bool:
         and (where.after_id is None or run.id.int < where.after_id.int)
         and (where.start is None or run.scheduled_at >= where.start)
         and (where.end is None or run.scheduled_at < where.end)
-        and (where.tag is None or where.tag in _tags(run.document))
+        and (where.tag is None or where.tag in tags_of(run.document))
         and (where.error is None or where.error in (run.error or ""))
     )
 
@@ -124,62 +123,6 @@ def list_jobs(tables: Tables, where: JobFilter, after: UUID | None, limit: int) 
         if after is not None and job_id.int >= after.int:
             continue
         view = job_view(tables, job_id)
-        if view is not None and _job_fits(view.job, where) and _view_fits(view, where):
+        if view is not None and job_fits(view.job, where) and view_fits(view, where):
             views.append(view)
     return views
-
-
-def _job_fits(job: Job, where: JobFilter) -> bool:
-    wanted = (
-        (where.namespace, job.lane.namespace),
-        (where.kind, job.kind),
-        (where.task, job.lane.task),
-        (where.queue, job.lane.queue),
-        (where.region, job.lane.region),
-        (where.key, job.key),
-        (where.created_by, job.created_by),
-    )
-    return (
-        all(wish is None or wish == value for wish, value in wanted)
-        and (where.created_after is None or job.created_at >= where.created_after)
-        and (where.created_before is None or job.created_at < where.created_before)
-        and (where.next_before is None or (job.next_at is not None and job.next_at < where.next_before))
-        and (where.tag is None or where.tag in _tags(job.document))
-        and (where.prefix is None or _begins(job, where.prefix))
-        and all(_payload_text(job.payload, name) == text for name, text in where.payload)
-    )
-
-
-def _view_fits(view: JobView, where: JobFilter) -> bool:
-    if where.status and view.status not in where.status:
-        return False
-    last = view.last_run
-    one_time = view.job.kind is not Kind.RECURRING
-    if where.ended_since is None or not one_time or last is None or last.state is not State.COMPLETED:
-        return True
-    return last.finished_at is None or last.finished_at >= where.ended_since
-
-
-def _begins(job: Job, prefix: str) -> bool:
-    name = _fields(job.document).get("name")
-    texts = (name if isinstance(name, str) else "", job.key or "", job.lane.task)
-    return any(text.startswith(prefix) for text in texts)
-
-
-def _tags(document: str | None) -> list[str]:
-    tags = _fields(document).get("tags")
-    return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
-
-
-@lru_cache(maxsize=4096)
-def _fields(document: str | None) -> dict[str, object]:
-    return dict(json.loads(document)) if document else {}
-
-
-def _payload_text(payload: bytes, name: str) -> str | None:
-    """A field of the payload as text, as it is compared: texts as they are, everything else as JSON."""
-    fields = json.loads(payload)
-    value = fields.get(name) if isinstance(fields, dict) else None
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, separators=(",", ":"))

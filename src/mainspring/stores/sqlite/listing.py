@@ -9,6 +9,7 @@ from heapq import merge
 from typing import TypeVar
 from uuid import UUID
 
+from mainspring.core.filters import job_fits, view_fits
 from mainspring.core.ids import uuid7
 from mainspring.core.model import DAY, Instant, Job, JobFilter, JobState, JobView, Kind, Run, RunFilter
 from mainspring.core.states import State
@@ -203,7 +204,7 @@ def list_jobs(session: Session, where: JobFilter, after: UUID | None, limit: int
             continue
         last = raw
         view = job_view(session, uuid_of(raw))
-        if view is not None and _job_fits(view.job, where) and _view_fits(view, where):
+        if view is not None and job_fits(view.job, where) and view_fits(view, where):
             views.append(view)
     return views
 
@@ -255,58 +256,6 @@ def _job_sources(where: JobFilter) -> list[tuple[str, int | None]]:
     if any(state.ended for state in wanted):
         sources.append(("past_fired_ids", None))
     return [*sources, ("beside_live_ids", None), ("beside_past_ids", None)]
-
-
-def _job_fits(job: Job, where: JobFilter) -> bool:
-    wanted = (
-        (where.kind, job.kind),
-        (where.key, job.key),
-        (where.created_by, job.created_by),
-    )
-    return (
-        all(wish is None or wish == value for wish, value in wanted)
-        and (where.created_after is None or job.created_at >= where.created_after)
-        and (where.created_before is None or job.created_at < where.created_before)
-        and (where.next_before is None or (job.next_at is not None and job.next_at < where.next_before))
-        and (where.tag is None or where.tag in _tags(job.document))
-        and (where.prefix is None or _begins(job, where.prefix))
-        and all(_payload_text(job.payload, name) == text for name, text in where.payload)
-    )
-
-
-def _view_fits(view: JobView, where: JobFilter) -> bool:
-    if where.status and view.status not in where.status:
-        return False
-    last = view.last_run
-    one_time = view.job.kind is not Kind.RECURRING
-    if where.ended_since is None or not one_time or last is None or last.state is not State.COMPLETED:
-        return True
-    return last.finished_at is None or last.finished_at >= where.ended_since
-
-
-def _begins(job: Job, prefix: str) -> bool:
-    name = _fields(job.document).get("name")
-    texts = (name if isinstance(name, str) else "", job.key or "", job.lane.task)
-    return any(text.startswith(prefix) for text in texts)
-
-
-def _tags(document: str | None) -> list[str]:
-    tags = _fields(document).get("tags")
-    return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
-
-
-@lru_cache(maxsize=4096)
-def _fields(document: str | None) -> dict[str, object]:
-    return dict(json.loads(document)) if document else {}
-
-
-def _payload_text(payload: bytes, name: str) -> str | None:
-    """A field of the payload as text, as it is compared: texts as they are, everything else as JSON."""
-    fields = json.loads(payload)
-    value = fields.get(name) if isinstance(fields, dict) else None
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, separators=(",", ":"))
 
 
 def _first(rows: list[T]) -> T | None:
