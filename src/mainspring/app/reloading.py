@@ -19,9 +19,9 @@ _log = logging.getLogger("mainspring.app")
 
 
 @contextlib.asynccontextmanager
-async def reloading(supervisor: Supervisor[Child]) -> AsyncIterator[None]:
-    """Watches while the block lasts."""
-    task = asyncio.create_task(_watch(Path.cwd(), supervisor), name="reload")
+async def reloading(supervisor: Supervisor[Child], seen: dict[str, int]) -> AsyncIterator[None]:
+    """Watches while the block lasts. `seen` is the code as it was before the workers read it."""
+    task = asyncio.create_task(_watch(Path.cwd(), supervisor, seen), name="reload")
     try:
         yield
     finally:
@@ -29,16 +29,15 @@ async def reloading(supervisor: Supervisor[Child]) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _watch(folder: Path, supervisor: Supervisor[Child]) -> None:
-    seen = await asyncio.to_thread(code_of, folder)
+async def _watch(folder: Path, supervisor: Supervisor[Child], seen: dict[str, int]) -> None:
     while True:
-        await asyncio.sleep(LOOK_EVERY_SECONDS)
         now = await asyncio.to_thread(code_of, folder)
         if now != seen:
             changed = sorted(dict(now.items() ^ seen.items()))
             _log.info("%s changed; worker processes start anew", ", ".join(changed[:3]))
             seen = now
             await supervisor.replace_all()
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
 
 
 def code_of(folder: Path) -> dict[str, int]:

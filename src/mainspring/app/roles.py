@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from mainspring.app.application import Mainspring
 from mainspring.app.child import DRAINED_BY_ORDER, Child
@@ -19,7 +20,7 @@ from mainspring.app.connection import direct_of
 from mainspring.app.deaths import Deaths
 from mainspring.app.lifeline import Assignment
 from mainspring.app.listening import address_of, listen_on
-from mainspring.app.reloading import reloading
+from mainspring.app.reloading import code_of, reloading
 from mainspring.app.removed import disable_removed
 from mainspring.app.schedules import store_schedules
 from mainspring.app.stopping import Stopping
@@ -81,6 +82,7 @@ class _Roles:
 
     async def run(self) -> int:
         supervisor = self._supervisor()
+        code = code_of(Path.cwd()) if self._plan.reload else {}
         if supervisor is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGCONT, supervisor.resume)
         # Worker processes take the longest to start: first of all.
@@ -90,7 +92,7 @@ class _Roles:
                 await self._start(parts)
                 await self._say_ready(supervisor)
                 if supervisor is not None and self._plan.reload:
-                    await parts.enter_async_context(reloading(supervisor))
+                    await parts.enter_async_context(reloading(supervisor, code))
                 await self._until_stopped(working)
                 return await self._drain(supervisor)
         finally:
