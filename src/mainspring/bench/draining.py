@@ -60,5 +60,5 @@ async def until_empty(place: Place, worker: Role) -> None:
 
 
 def flags_of(options: Options) -> list[str]:
-    flags = ["--processes", str(options.processes)]
+    flags = ["--processes", str(options.processes or 1)]
     return flags if options.concurrency is None else [*flags, "--concurrency", str(options.concurrency)]

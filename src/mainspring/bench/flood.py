@@ -16,6 +16,7 @@ RUNS = 200_000
 
 async def measure(place: Place, options: Options) -> Measured:
     runs = options.runs or RUNS
+    options = options.with_processes(place.kind)
     floor = place.floor()
     way = await floors.fastest(floor, runs)
     before = await floors.measure(floor, runs, way)

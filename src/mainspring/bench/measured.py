@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,8 +13,12 @@ class Options:
     runs: int | None = None
     seconds: float | None = None
     concurrency: int | None = None
-    processes: int = 1
+    processes: int | None = None
     stored: int | None = None
+
+    def with_processes(self, kind: str) -> Options:
+        """A drain goes as wide as its floor: two connections to a server, one file."""
+        return self if self.processes else replace(self, processes=2 if kind == "postgresql" else 1)
 
     @property
     def worker(self) -> dict[str, object]:

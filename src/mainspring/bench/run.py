@@ -33,7 +33,7 @@ def run(
     seconds: float | None = None,
     passes: int = 1,
     concurrency: int | None = None,
-    processes: int = 1,
+    processes: int | None = None,
     stored: int | None = None,
 ) -> dict[str, object]:
     """Carries out the workload; of several passes the median one answers, and all are listed."""

@@ -17,7 +17,7 @@ class _Sizes(TypedDict):
     seconds: float | None
     passes: int
     concurrency: int | None
-    processes: int
+    processes: int | None
     stored: int | None
 
 
@@ -29,7 +29,7 @@ class _Sizes(TypedDict):
 @click.option("--stored", type=click.IntRange(min=0), metavar="M", help="How many jobs whose time is far lie beside.")
 @click.option("--passes", type=click.IntRange(min=1), default=1, help="Repeat it; the median pass answers.")
 @click.option("--concurrency", type=click.IntRange(min=1), metavar="N", help="Runs at once in a worker.")
-@click.option("--processes", type=click.IntRange(min=1), default=1, metavar="N", help="Worker processes.")
+@click.option("--processes", type=click.IntRange(min=1), metavar="N", help="Worker processes.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def bench(
     workload: str,
