@@ -93,10 +93,11 @@ class Cluster:
         return [role for role in self.roles if role.name == name and role.process.poll() is None and not role.leaving]
 
     def worker_pids(self, role: Role | None = None, *, host: str | None = None) -> list[int]:
+        workers = {seen.pid: seen for seen in self.processes() if "worker-process" in seen.command}
         return [
-            seen.pid
-            for seen in self.processes()
-            if "worker-process" in seen.command
+            pid
+            for pid, seen in workers.items()
+            if seen.parent not in workers  # a keeper that is not executed yet has its worker's line
             and (role is None or seen.parent == role.pid)
             and host in (None, seen.host)
         ]

@@ -132,8 +132,11 @@ class Program:
                 stream.close()
 
     def children(self) -> dict[int, str]:
-        """Its worker processes: number and command line."""
-        return {pid: line for pid, line in descendants(self.process.pid).items() if "worker-process" in line}
+        """Its worker processes: number and command line. A worker's keeper has the worker's line until it is executed."""
+        lines = descendants(self.process.pid)
+        return {
+            pid: line for pid, line in lines.items() if "worker-process" in line and parent_of(pid) == self.process.pid
+        }
 
     def get(self, path: str) -> dict[str, object]:
         return self.call("GET", path)[1]
@@ -194,15 +197,20 @@ def clean_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("MAINSPRING_")} | dict(more or {})
 
 
+def parent_of(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
 def descendants(pid: int) -> dict[int, str]:
     """Every process below this one, with its command line."""
     parents: dict[int, list[int]] = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(place.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        parents.setdefault(parent, []).append(int(place.parent.name))
+        parent = parent_of(int(place.parent.name))
+        if parent is not None:
+            parents.setdefault(parent, []).append(int(place.parent.name))
     found: dict[int, str] = {}
     waiting = list(parents.get(pid, []))
     while waiting:
