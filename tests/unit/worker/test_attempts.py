@@ -350,14 +350,14 @@ def test_middleware_goes_round_each_attempt_outermost_first() -> None:
 def test_what_is_logged_anywhere_in_a_handler_is_the_runs_log() -> None:
     def plain() -> None:
         current_run().log.info("own %s", "line", order=7)
-        logging.getLogger("some.library").warning("theirs", extra={"item": "x"})
-        logging.getLogger("some.library").debug("too fine")
+        logging.getLogger("some.module").warning("theirs", extra={"item": "x"})
+        logging.getLogger("some.module").debug("too fine")
 
     async def elsewhere() -> None:
         await asyncio.create_task(inner())
 
     async def inner() -> None:
-        logging.getLogger("some.library").info("from a task of its own")
+        logging.getLogger("some.module").info("from a task of its own")
 
     async def scenario() -> tuple[list[tuple[str, str, object]], list[str]]:
         async with House() as house:
@@ -366,7 +366,7 @@ def test_what_is_logged_anywhere_in_a_handler_is_the_runs_log() -> None:
             worker = await house.worker()
             first = await house.ended((await house.submit("plain"))[0])
             second = await house.ended((await house.submit("elsewhere"))[0])
-            logging.getLogger("some.library").warning("outside")
+            logging.getLogger("some.module").warning("outside")
             await house.stop(worker)
             lines = [line for _, line in await house.store.logs(first.id)]
             others = [line.message for _, line in await house.store.logs(second.id)]
@@ -375,7 +375,7 @@ def test_what_is_logged_anywhere_in_a_handler_is_the_runs_log() -> None:
     lines, others = virtually(scenario())
     assert lines == [
         ("info", "own line", {"order": 7}),
-        ("warning", "theirs", {"item": "x", "logger": "some.library"}),
+        ("warning", "theirs", {"item": "x", "logger": "some.module"}),
     ]
     assert others == ["from a task of its own"]
 
